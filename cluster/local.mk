@@ -57,6 +57,7 @@ troupe_sources += \
 	cluster/sharding/allocation.c \
 	cluster/sharding/coordinator.c \
 	cluster/sharding/coordinator_check.c \
+	cluster/sharding/coordinator_grants.c \
 	cluster/sharding/coordinator_nodes.c \
 	cluster/sharding/coordinator_shards.c \
 	cluster/sharding/region_check.c \
@@ -102,6 +103,7 @@ troupe_sources += \
 	cluster/sharding/keeper.c \
 	cluster/sharding/keeper_look.c \
 	cluster/sharding/keeper_peers.c \
+	cluster/sharding/keeper_program.c \
 	cluster/sharding/keeper_step.c \
 	cluster/sharding/drains.c \
 	cluster/sharding/entity_name.c \

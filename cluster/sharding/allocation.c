@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
+#include "cluster/engine/ident.h"
 
 /* ---- versions -------------------------------------------------------------------------------- */
 
@@ -77,18 +79,9 @@ is_better(trpi_allocation_kind kind, const trpi_allocation_view *view, uint32_t 
 }
 
 uint32_t
-trpi_allocation_choose(trpi_allocation_kind kind, const trpi_allocation_view *view, uint32_t shard,
-                       const trpi_allocation_ops *ops, void *arg)
+trpi_allocation_choose(trpi_allocation_kind kind, const trpi_allocation_view *view)
 {
     uint32_t best = TRPI_ALLOCATION_NONE, start = 0;
-    trpi_assert(shard < view->shards);
-    if (kind == TRPI_ALLOCATION_USER && ops != NULL && ops->allocate != NULL) {
-        best = ops->allocate(arg, view, shard);
-        if (best < view->regions_count && view->regions[best].may_get) {
-            return best;
-        }
-        best = TRPI_ALLOCATION_NONE;
-    }
     /* First fit looks from behind the last one on; the others have no place to begin at. */
     if (kind == TRPI_ALLOCATION_FIRST_FIT && view->last < view->regions_count) {
         start = view->last + 1;
@@ -138,12 +131,11 @@ load_of(trpi_allocation_kind kind, const trpi_allocation_view *view, const uint3
 
 uint32_t
 trpi_allocation_rebalance(trpi_allocation_kind kind, const trpi_allocation_view *view, uint32_t max,
-                          const trpi_allocation_ops *ops, void *arg, uint32_t *counts,
-                          uint32_t *ret_shards)
+                          uint32_t *counts, uint32_t *ret_shards)
 {
     uint32_t moves = 0, found = 0;
-    if (kind == TRPI_ALLOCATION_USER && ops != NULL && ops->rebalance != NULL) {
-        return ops->rebalance(arg, view, max, ret_shards);
+    if (kind == TRPI_ALLOCATION_USER) {
+        return 0; /* it would undo what the program has placed */
     }
     for (uint32_t i = 0; i < view->regions_count; i++) {
         counts[i] = view->regions[i].shards;
@@ -178,6 +170,62 @@ trpi_allocation_rebalance(trpi_allocation_kind kind, const trpi_allocation_view 
         }
     }
     return found;
+}
+
+/* ---- the program's own ----------------------------------------------------------------------- */
+
+enum { VERSION_BYTES = TRPI_APP_VERSION_BYTES_MAX + 1 };
+
+trpi_allocation_question *
+trpi_allocation_question_new(const char *type, const trpi_allocation_view *view,
+                             const uint32_t *wanted, uint32_t wanted_count, uint32_t moves_max)
+{
+    size_t regions = view->regions_count, numbers = view->shards + 2 * (size_t)wanted_count,
+           type_bytes = strlen(type) + 1;
+    trpi_allocation_question *round = trpi_alloc(
+        sizeof *round + regions * (sizeof round->nodes[0] + sizeof(trp_allocation_region)) +
+        (numbers + moves_max) * sizeof(uint32_t) +
+        regions * (TRPI_ADDRESS_TEXT_BYTES + VERSION_BYTES) + type_bytes);
+    if (round == NULL) {
+        return NULL;
+    }
+    trp_allocation_region *region = (trp_allocation_region *)(void *)(round->nodes + regions);
+    uint32_t *number = (uint32_t *)(void *)(region + regions);
+    char *text = (char *)(number + numbers + moves_max);
+    trp_allocation_round *ask = &round->ask;
+    *ask = (trp_allocation_round){ .size = sizeof *ask,
+                                   .type = memcpy(text, type, type_bytes),
+                                   .regions = region,
+                                   .regions_count = view->regions_count,
+                                   .shards = view->shards,
+                                   .homes = number,
+                                   .wanted = number + view->shards,
+                                   .wanted_count = wanted_count,
+                                   .moves_max = moves_max,
+                                   .wanted_homes = number + view->shards + wanted_count,
+                                   .moves = number + numbers };
+    memcpy(number, view->home, view->shards * sizeof *number);
+    memcpy(number + view->shards, wanted, wanted_count * sizeof *number);
+    for (uint32_t i = 0; i < wanted_count; i++) {
+        ask->wanted_homes[i] = TRP_ALLOCATION_NONE;
+    }
+    text += type_bytes;
+    for (uint32_t i = 0; i < view->regions_count; i++) {
+        const trpi_allocation_region *from = &view->regions[i];
+        round->nodes[i] = *from->node;
+        (void)trpi_address_format(&from->node->address, text, TRPI_ADDRESS_TEXT_BYTES);
+        region[i] = (trp_allocation_region){ .address = text,
+                                             .uid = from->node->uid,
+                                             .app_version = text + TRPI_ADDRESS_TEXT_BYTES,
+                                             .shards = from->shards,
+                                             .weight = from->weight,
+                                             .may_get = from->may_get };
+        text += TRPI_ADDRESS_TEXT_BYTES;
+        text[0] = '\0';
+        strncat(text, from->app_version, VERSION_BYTES - 1);
+        text += VERSION_BYTES;
+    }
+    return round;
 }
 
 /* ---- the ring of FUTURE-06 and -07 ----------------------------------------------------------- */

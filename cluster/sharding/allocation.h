@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <troupe/sharding.h>
+
 #include "base/address.h"
 
 #define TRPI_ALLOCATION_NONE UINT32_MAX
@@ -37,22 +39,25 @@ typedef struct trpi_allocation_view {
     uint32_t last;        /* region that was given the last shard; NONE: none yet */
 } trpi_allocation_view;
 
-/* A user's own. allocate: the index of a region that may_get, anything else: least shards decides.
- * rebalance: at most max shards into ret_shards; returns how many. */
-typedef struct trpi_allocation_ops {
-    uint32_t (*allocate)(void *arg, const trpi_allocation_view *view, uint32_t shard);
-    uint32_t (*rebalance)(void *arg, const trpi_allocation_view *view, uint32_t max,
-                          uint32_t *ret_shards);
-} trpi_allocation_ops;
+/* A question to the program, with room for the answer; one block of memory (trpi_free). */
+typedef struct trpi_allocation_question {
+    uint64_t serial;
+    trp_allocation_round ask;
+    trpi_node_id nodes[]; /* of ask.regions */
+} trpi_allocation_question;
+/* NULL: no memory. wanted is copied. */
+trpi_allocation_question *trpi_allocation_question_new(const char *type,
+                                                       const trpi_allocation_view *view,
+                                                       const uint32_t *wanted,
+                                                       uint32_t wanted_count, uint32_t moves_max);
 
-/* Return the index of the region that gets the shard; NONE: none may. */
-uint32_t trpi_allocation_choose(trpi_allocation_kind kind, const trpi_allocation_view *view,
-                                uint32_t shard, const trpi_allocation_ops *ops, void *arg);
-/* Write at most max shards that should move, and return how many. counts: room for one number a
- * region. */
+/* Return the index of the region that gets a shard; NONE: none may. Of kind USER: the fewest
+ * shards, for want of an answer. */
+uint32_t trpi_allocation_choose(trpi_allocation_kind kind, const trpi_allocation_view *view);
+/* Write at most max shards that should move, and return how many; of kind USER none. counts: room
+ * for one number a region. */
 uint32_t trpi_allocation_rebalance(trpi_allocation_kind kind, const trpi_allocation_view *view,
-                                   uint32_t max, const trpi_allocation_ops *ops, void *arg,
-                                   uint32_t *counts, uint32_t *ret_shards);
+                                   uint32_t max, uint32_t *counts, uint32_t *ret_shards);
 /* How many shards a round may move: the lesser of both limits, at least 1. */
 uint32_t trpi_allocation_round(uint32_t shards, uint32_t moves_max, uint32_t moves_permille);
 

@@ -28,8 +28,8 @@
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
-static trpi_coordinator_action *
-add_action(trpi_coordinator *core, trpi_coordinator_action_kind kind)
+trpi_coordinator_action *
+trpi_coord_act(trpi_coordinator *core, trpi_coordinator_action_kind kind)
 {
     if (!TRPI_ARRAY_HAS_ROOM(core, actions)) {
         core->err = TRP_ENOMEM;
@@ -50,7 +50,7 @@ trpi_coord_say(trpi_coordinator *core, trp_log_level level, const char *format, 
     if (core->text[0] != '\0') {
         return;
     }
-    action = add_action(core, TRPI_COORDINATOR_LOG);
+    action = trpi_coord_act(core, TRPI_COORDINATOR_LOG);
     if (action == NULL) {
         return;
     }
@@ -72,7 +72,7 @@ trpi_coord_send(trpi_coordinator *core, uint32_t slot, trpi_shard_frame *frame)
     memcpy(frame->role, core->role, sizeof frame->role);
     trp_err err = trpi_shard_frame_encode(frame, &bytes);
     trpi_coordinator_action *action =
-        err == TRP_OK ? add_action(core, TRPI_COORDINATOR_SEND) : NULL;
+        err == TRP_OK ? trpi_coord_act(core, TRPI_COORDINATOR_SEND) : NULL;
     if (action == NULL) {
         core->err = err == TRP_OK ? TRP_ENOMEM : err;
         trpi_buffer_fini(&bytes);
@@ -252,15 +252,23 @@ trpi_coord_reset(trpi_coordinator *core)
     core->counter = core->moving = core->wanting = 0;
     core->orphans_count = core->outs_count = 0;
     core->rebalance_now = false;
+    core->round = 0;
+}
+
+static void
+actions_clear(trpi_coordinator *core)
+{
+    for (uint32_t i = 0; i < core->actions_count; i++) {
+        trpi_buffer_fini(&core->actions[i].bytes);
+        trpi_free(core->actions[i].question);
+    }
+    core->actions_count = 0;
 }
 
 trp_err
 trpi_coordinator_step(trpi_coordinator *core, uint64_t now_ms, const trpi_coordinator_event *event)
 {
-    for (uint32_t i = 0; i < core->actions_count; i++) {
-        trpi_buffer_fini(&core->actions[i].bytes);
-    }
-    core->actions_count = 0;
+    actions_clear(core);
     core->text[0] = '\0';
     core->err = TRP_OK;
     core->now_ms = now_ms;
@@ -281,6 +289,9 @@ trpi_coordinator_step(trpi_coordinator *core, uint64_t now_ms, const trpi_coordi
         break;
     }
     core->wake_ms = TRPI_REGION_NEVER;
+    if (event->kind == TRPI_COORDINATOR_ANSWER) {
+        trpi_coord_answer(core, event->question);
+    }
     if (core->active) {
         core->wake_ms = now_ms + 60000u; /* brought forward by what is looked at */
         trpi_coord_look_at_nodes(core);
@@ -312,6 +323,7 @@ trpi_coordinator_new(const trpi_node_id *self, const char *type, const char *rol
     o->retry_ms = o->retry_ms == 0 ? TRPI_SHARD_RETRY_MS_DEFAULT : o->retry_ms;
     o->begin_ms = o->begin_ms == 0 ? TRPI_SHARD_BEGIN_MS_DEFAULT : o->begin_ms;
     o->avoid_ms = o->avoid_ms == 0 ? TRPI_SHARD_AVOID_MS_DEFAULT : o->avoid_ms;
+    o->answer_ms = o->answer_ms == 0 ? TRPI_SHARD_ANSWER_MS_DEFAULT : o->answer_ms;
     o->takeover_ms = o->takeover_ms == 0 ? TRPI_SHARD_TAKEOVER_MS_DEFAULT : o->takeover_ms;
     core->self = *self;
     core->wake_ms = TRPI_REGION_NEVER;
@@ -328,9 +340,7 @@ trpi_coordinator_free(trpi_coordinator *core)
     if (core == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < core->actions_count; i++) {
-        trpi_buffer_fini(&core->actions[i].bytes);
-    }
+    actions_clear(core);
     trpi_coord_reset(core);
     trpi_shard_nodes_fini(&core->nodes);
     trpi_free(core->states);
@@ -341,10 +351,16 @@ trpi_coordinator_free(trpi_coordinator *core)
 }
 
 void
-trpi_coordinator_allocation_set(trpi_coordinator *core, const trpi_allocation_ops *ops, void *arg)
+trpi_coordinator_asks_set(trpi_coordinator *core, bool asks)
 {
-    core->ops = ops;
-    core->ops_arg = arg;
+    core->asks = asks;
+}
+
+bool
+trpi_coordinator_weighs(const trpi_coordinator *core)
+{
+    return core->active && (core->settings.allocation == TRPI_ALLOCATION_METRICS ||
+                            core->settings.allocation == TRPI_ALLOCATION_USER);
 }
 
 const trpi_coordinator_action *
@@ -363,6 +379,15 @@ trpi_coordinator_take_bytes(trpi_coordinator *core, uint32_t action)
     bytes = core->actions[action].bytes;
     memset(&core->actions[action].bytes, 0, sizeof bytes);
     return bytes;
+}
+
+trpi_allocation_question *
+trpi_coordinator_take_question(trpi_coordinator *core, uint32_t action)
+{
+    trpi_assert(action < core->actions_count);
+    trpi_allocation_question *round = core->actions[action].question;
+    core->actions[action].question = NULL;
+    return round;
 }
 
 uint64_t

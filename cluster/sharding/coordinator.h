@@ -20,6 +20,7 @@
 #define TRPI_SHARD_BEGIN_MS_DEFAULT 5000u
 #define TRPI_SHARD_AVOID_MS_DEFAULT 10000u
 #define TRPI_SHARD_TAKEOVER_MS_DEFAULT 20000u
+#define TRPI_SHARD_ANSWER_MS_DEFAULT TRP_ALLOCATION_ANSWER_MS_DEFAULT
 #define TRPI_SHARD_REBALANCE_MS_DEFAULT 10000u
 #define TRPI_SHARD_MOVES_MAX_DEFAULT 100u
 #define TRPI_SHARD_MOVES_PERMILLE_DEFAULT 100u
@@ -31,16 +32,18 @@ typedef struct trpi_coordinator_options {
     uint32_t retry_ms;
     uint32_t begin_ms;    /* 2a: the old home is told to stop, though a region has not answered */
     uint32_t avoid_ms;    /* a leaving node may go, though a node has not answered */
+    uint32_t answer_ms;   /* of the program, to a ROUND */
     uint32_t takeover_ms; /* of a member that vanished without a word in gone */
     uint32_t broken;      /* simulation: TRPI_SHARD_BROKEN_... */
 } trpi_coordinator_options;
 
 typedef enum trpi_coordinator_event_kind {
     TRPI_COORDINATOR_TICK = 1,
-    TRPI_COORDINATOR_MEMBERS = 2,  /* members, gone: all that are known, whenever they change */
-    TRPI_COORDINATOR_FRAME = 3,    /* from, frame: HOSTS, GET, BEGUN, ... */
-    TRPI_COORDINATOR_START = 4,    /* settings, role: the type is started here, too */
-    TRPI_COORDINATOR_REBALANCE = 5 /* look now */
+    TRPI_COORDINATOR_MEMBERS = 2,   /* members, gone: all that are known, whenever they change */
+    TRPI_COORDINATOR_FRAME = 3,     /* from, frame: HOSTS, GET, BEGUN, ... */
+    TRPI_COORDINATOR_START = 4,     /* settings, role: the type is started here, too */
+    TRPI_COORDINATOR_REBALANCE = 5, /* look now */
+    TRPI_COORDINATOR_ANSWER = 6     /* question: the program has answered a ROUND, once for each */
 } trpi_coordinator_event_kind;
 
 typedef struct trpi_coordinator_event {
@@ -52,17 +55,20 @@ typedef struct trpi_coordinator_event {
     const trpi_shard_gone *gone;
     uint32_t gone_count;
     const trpi_sharding_settings *settings;
+    const trpi_allocation_question *question;
 } trpi_coordinator_event;
 
 typedef enum trpi_coordinator_action_kind {
     TRPI_COORDINATOR_SEND = 1, /* node, bytes: also to this node itself */
-    TRPI_COORDINATOR_LOG = 2   /* level, text */
+    TRPI_COORDINATOR_LOG = 2,  /* level, text */
+    TRPI_COORDINATOR_ROUND = 3 /* question: ask the program; ANSWER answers */
 } trpi_coordinator_action_kind;
 
 typedef struct trpi_coordinator_action {
     trpi_coordinator_action_kind kind;
     trpi_node_id node;
     trpi_buffer bytes;
+    trpi_allocation_question *question;
     trp_log_level level;
     const char *text; /* borrowed until the next step */
 } trpi_coordinator_action;
@@ -71,15 +77,18 @@ typedef struct trpi_coordinator_action {
 trp_err trpi_coordinator_new(const trpi_node_id *self, const char *type, const char *role,
                              const trpi_coordinator_options *options, trpi_coordinator **ret_core);
 void trpi_coordinator_free(trpi_coordinator *core); /* NULL is fine */
-/* Allocation of kind TRPI_ALLOCATION_USER; ops are borrowed until free. */
-void trpi_coordinator_allocation_set(trpi_coordinator *core, const trpi_allocation_ops *ops,
-                                     void *arg);
+/* Whether the program can be asked (allocation of kind TRPI_ALLOCATION_USER). */
+void trpi_coordinator_asks_set(trpi_coordinator *core, bool asks);
+/* Whether it is active, and weights of members matter to it. */
+bool trpi_coordinator_weighs(const trpi_coordinator *core);
 /* Take one event. Errors: TRP_ENOMEM, as trpi_region_core_step. */
 trp_err trpi_coordinator_step(trpi_coordinator *core, uint64_t now_ms,
                               const trpi_coordinator_event *event);
 const trpi_coordinator_action *trpi_coordinator_actions(const trpi_coordinator *core,
                                                         uint32_t *ret_count);
 trpi_buffer trpi_coordinator_take_bytes(trpi_coordinator *core, uint32_t action);
+/* The same with the question of a ROUND (trpi_free). */
+trpi_allocation_question *trpi_coordinator_take_question(trpi_coordinator *core, uint32_t action);
 uint64_t trpi_coordinator_wake_ms(const trpi_coordinator *core);
 /* Return NULL, or the invariant (sharding-C...) that is broken. */
 const char *trpi_coordinator_check(const trpi_coordinator *core, trpi_check *check);

@@ -52,8 +52,11 @@ struct trpi_coordinator {
     trpi_coordinator_options options;
     char type[TRPI_SHARD_TYPE_BYTES_MAX + 1];
     char role[TRPI_ROLE_BYTES_MAX + 1];
-    const trpi_allocation_ops *ops;
-    void *ops_arg;
+    bool asks;                       /* the program, by ROUND */
+    uint64_t rounds;                 /* that were asked */
+    uint64_t round;                  /* whose answer is used; 0: none */
+    uint64_t round_open;             /* that is not answered; 0: none */
+    uint64_t round_ms;               /* when round_open was asked */
     trpi_sharding_settings own;      /* of the type on this node; shards 0: not started */
     trpi_sharding_settings settings; /* those in force; shards 0: not known yet */
     uint32_t judge;                  /* slot of a node that has them, for texts */
@@ -87,6 +90,13 @@ void trpi_coord_put(trpi_coordinator *core, uint32_t to, trpi_shard_frame_kind k
                     uint32_t shard, uint64_t epoch);
 void trpi_coord_reset(trpi_coordinator *core);
 
+trpi_coordinator_action *trpi_coord_act(trpi_coordinator *core, trpi_coordinator_action_kind kind);
+static inline void
+trpi_coord_wake_at(trpi_coordinator *core, uint64_t at_ms)
+{
+    core->wake_ms = at_ms < core->wake_ms ? at_ms : core->wake_ms;
+}
+
 /* coordinator_nodes.c */
 void trpi_coord_members(trpi_coordinator *core, const trpi_coordinator_event *event);
 void trpi_coord_hosts(trpi_coordinator *core, uint32_t slot, const trpi_shard_frame *frame);
@@ -108,5 +118,10 @@ void trpi_coord_started(trpi_coordinator *core, uint32_t slot, const trpi_shard_
 void trpi_coord_move(trpi_coordinator *core, uint32_t number);
 void trpi_coord_forget_node(trpi_coordinator *core, uint32_t slot);
 void trpi_coord_look_at_shards(trpi_coordinator *core);
+
+/* coordinator_grants.c */
+/* Give wanted shards a home, and rebalance where that is due; or ask the program. */
+void trpi_coord_allocate(trpi_coordinator *core);
+void trpi_coord_answer(trpi_coordinator *core, const trpi_allocation_question *round);
 
 #endif

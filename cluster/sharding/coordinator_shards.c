@@ -12,12 +12,6 @@
 #include "base/assert.h"
 #include "cluster/sharding/coordinator_inner.h"
 
-static void
-wake_at(trpi_coordinator *core, uint64_t at_ms)
-{
-    core->wake_ms = at_ms < core->wake_ms ? at_ms : core->wake_ms;
-}
-
 static bool
 is_moving(uint32_t phase)
 {
@@ -229,168 +223,6 @@ push_shard(trpi_coordinator *core, uint32_t number)
     }
 }
 
-/* ---- grants ---------------------------------------------------------------------------------- */
-
-typedef struct places { /* the table as an allocation sees it */
-    trpi_allocation_view view;
-    trpi_allocation_region *regions;
-    uint32_t *homes;
-    uint32_t *slots; /* of each region */
-    uint32_t *counts, *moves;
-    bool rolling; /* several versions of the application */
-} places;
-
-static void
-places_free(places *p)
-{
-    trpi_free(p->regions);
-    trpi_free(p->homes);
-    trpi_free(p->slots);
-    trpi_free(p->counts);
-    trpi_free(p->moves);
-}
-
-static bool
-places_make(trpi_coordinator *core, places *p)
-{
-    uint32_t room = core->nodes.order_count + 1, *index_of = NULL;
-    memset(p, 0, sizeof *p);
-    p->regions = trpi_alloc(room * sizeof *p->regions);
-    p->slots = trpi_alloc(room * sizeof *p->slots);
-    p->counts = trpi_alloc(room * sizeof *p->counts);
-    p->homes = trpi_alloc(core->settings.shards * sizeof *p->homes);
-    p->moves = trpi_alloc(core->settings.shards * sizeof *p->moves);
-    index_of = trpi_alloc((core->states_count + 1u) * sizeof *index_of);
-    if (p->regions == NULL || p->slots == NULL || p->counts == NULL || p->homes == NULL ||
-        p->moves == NULL || index_of == NULL) {
-        trpi_free(index_of);
-        places_free(p);
-        core->err = TRP_ENOMEM;
-        return false;
-    }
-    p->view = (trpi_allocation_view){ p->regions, 0, core->settings.shards, p->homes,
-                                      TRPI_ALLOCATION_NONE };
-    for (uint32_t i = 0; i < core->nodes.order_count; i++) {
-        uint32_t slot = core->nodes.order[i];
-        const trpi_shard_node *node = &core->nodes.slots[slot];
-        const trpi_coord_node *state = &core->states[slot];
-        index_of[slot] = TRPI_ALLOCATION_NONE;
-        if (!node->present || !state->hosts || !state->judged || state->refused) {
-            continue;
-        }
-        index_of[slot] = p->view.regions_count;
-        if (slot == core->last) {
-            p->view.last = p->view.regions_count;
-        }
-        p->slots[p->view.regions_count] = slot;
-        p->regions[p->view.regions_count++] =
-            (trpi_allocation_region){ .node = &node->member.id,
-                                      .app_version = node->member.app_version,
-                                      .shards = state->shards,
-                                      .weight = node->member.weight,
-                                      .may_get = trpi_coord_may_get(core, slot) };
-    }
-    for (uint32_t i = 0; i < p->view.regions_count; i++) {
-        p->rolling =
-            p->rolling || strcmp(p->regions[i].app_version, p->regions[0].app_version) != 0;
-    }
-    for (uint32_t i = 0; i < core->settings.shards; i++) {
-        const trpi_coord_shard *shard = &core->shards[i];
-        p->homes[i] =
-            shard->phase == TRPI_SHARD_PHASE_HOSTED ? index_of[shard->node] : TRPI_ALLOCATION_NONE;
-    }
-    trpi_free(index_of);
-    return true;
-}
-
-/* sharding-C1 */
-static bool
-may_grant(const trpi_coordinator *core, const trpi_coord_shard *shard)
-{
-    return core->ready && shard->phase == TRPI_SHARD_PHASE_FREE &&
-           shard->blocked_ms <= core->now_ms;
-}
-
-/* sharding-C3 */
-static void
-grant_shard(trpi_coordinator *core, uint32_t number, uint32_t slot)
-{
-    uint64_t epoch = core->term.up_number << 32 | ++core->counter;
-    trpi_coord_set(core, number, TRPI_SHARD_PHASE_GRANTING, slot, epoch);
-    core->shards[number].sent_ms = core->now_ms;
-    core->last = slot;
-    trpi_coord_put(core, slot, TRPI_SHARD_FRAME_GRANT, TRPI_SHARD_SLOT_NONE, number, epoch);
-}
-
-static void
-grant_wanted(trpi_coordinator *core)
-{
-    trpi_allocation_kind kind = (trpi_allocation_kind)core->settings.allocation;
-    uint32_t least = core->settings.members_min == 0 ? 1 : core->settings.members_min;
-    places p;
-    bool any = false;
-    for (uint32_t i = 0; i < core->settings.shards && !any; i++) {
-        any = core->shards[i].wanted && may_grant(core, &core->shards[i]);
-    }
-    if (!any || trpi_coord_regions(core) < least || !places_make(core, &p)) {
-        return;
-    }
-    for (uint32_t i = 0; i < core->settings.shards; i++) {
-        if (!core->shards[i].wanted || !may_grant(core, &core->shards[i])) {
-            continue;
-        }
-        uint32_t index = trpi_allocation_choose(kind, &p.view, i, core->ops, core->ops_arg);
-        if (index == TRPI_ALLOCATION_NONE) {
-            break;
-        }
-        grant_shard(core, i, p.slots[index]);
-        p.regions[index].shards++;
-        p.view.last = index;
-    }
-    places_free(&p);
-}
-
-/* ---- rebalancing ----------------------------------------------------------------------------- */
-
-static uint32_t
-period_of(const trpi_coordinator *core)
-{
-    return core->settings.rebalance_ms == 0 ? TRPI_SHARD_REBALANCE_MS_DEFAULT
-                                            : core->settings.rebalance_ms;
-}
-
-static void
-rebalance_shards(trpi_coordinator *core)
-{
-    const trpi_sharding_settings *s = &core->settings;
-    bool due = core->rebalance_now || core->now_ms - core->rebalance_ms >= period_of(core);
-    places p;
-    if (!due || core->moving > 0) { /* one round at a time */
-        return;
-    }
-    core->rebalance_now = false;
-    core->rebalance_ms = core->now_ms;
-    if (!places_make(core, &p)) {
-        return;
-    }
-    /* During a rolling update shards would move twice: they move when their nodes leave. */
-    if (!p.rolling) {
-        uint32_t max = trpi_allocation_round(
-            s->shards, s->moves_max == 0 ? TRPI_SHARD_MOVES_MAX_DEFAULT : s->moves_max,
-            s->moves_permille == 0 ? TRPI_SHARD_MOVES_PERMILLE_DEFAULT : s->moves_permille);
-        uint32_t count =
-            trpi_allocation_rebalance((trpi_allocation_kind)s->allocation, &p.view, max, core->ops,
-                                      core->ops_arg, p.counts, p.moves);
-        for (uint32_t i = 0; i < count; i++) {
-            if (p.moves[i] < s->shards &&
-                core->shards[p.moves[i]].phase == TRPI_SHARD_PHASE_HOSTED) {
-                trpi_coord_move(core, p.moves[i]);
-            }
-        }
-    }
-    places_free(&p);
-}
-
 /* ---- what is due ----------------------------------------------------------------------------- */
 
 static void
@@ -401,7 +233,7 @@ look_at_orphans(trpi_coordinator *core)
                        core->orphans[i].shard, core->orphans[i].epoch);
     }
     if (core->orphans_count > 0) {
-        wake_at(core, core->now_ms + core->options.retry_ms);
+        trpi_coord_wake_at(core, core->now_ms + core->options.retry_ms);
     }
 }
 
@@ -421,15 +253,11 @@ trpi_coord_look_at_shards(trpi_coordinator *core)
             push_shard(core, i);
         }
         if (shard->wanted && shard->blocked_ms > core->now_ms) {
-            wake_at(core, shard->blocked_ms);
+            trpi_coord_wake_at(core, shard->blocked_ms);
         }
     }
-    grant_wanted(core);
-    if (core->ready) {
-        rebalance_shards(core);
-        wake_at(core, core->rebalance_ms + period_of(core));
-    }
+    trpi_coord_allocate(core);
     if (core->moving > 0) {
-        wake_at(core, core->now_ms + core->options.retry_ms);
+        trpi_coord_wake_at(core, core->now_ms + core->options.retry_ms);
     }
 }

@@ -56,8 +56,10 @@ trpi_keeper_event_new(trpi_keeper *keeper, enum trpi_keeper_kind kind, const voi
 static void
 event_release(void *data, void *arg)
 {
+    trpi_keeper_event *event = data;
     (void)arg;
-    trpi_free(data);
+    trpi_free(event->question);
+    trpi_free(event);
 }
 
 bool
@@ -67,7 +69,7 @@ trpi_keeper_put(trpi_keeper *keeper, trpi_keeper_event *event)
     /* acquire: pairs with the release of the actor's end */
     if (atomic_load_explicit(&keeper->closed, memory_order_acquire) ||
         trpi_msg_new_owner(&trpi_keeper_event_type, event, event_release, &msg) != TRP_OK) {
-        trpi_free(event);
+        event_release(event, NULL);
         return false;
     }
     trp_ctx *ctx = trpi_enter(keeper->system);
@@ -237,6 +239,17 @@ leave_begin(trp_ctx *ctx, trpi_keeper *keeper, uint64_t task)
 }
 
 static void
+answer_take(trp_ctx *ctx, trpi_keeper *keeper, const trpi_keeper_event *event)
+{
+    trpi_keeper_type *type = trpi_keeper_find(keeper, event->region->name);
+    trpi_coordinator_event answer = { .kind = TRPI_COORDINATOR_ANSWER,
+                                      .question = event->question };
+    if (type != NULL) {
+        trpi_keeper_coordinator_step(ctx, keeper, type, &answer);
+    }
+}
+
+static void
 event_take(trp_ctx *ctx, trpi_keeper *keeper, const trpi_keeper_event *event)
 {
     switch (event->kind) {
@@ -254,7 +267,10 @@ event_take(trp_ctx *ctx, trpi_keeper *keeper, const trpi_keeper_event *event)
         leave_begin(ctx, keeper, event->task);
         break;
     case TRPI_KEEPER_REBALANCE:
-        trpi_keeper_rebalance(keeper, event->region);
+        trpi_keeper_rebalance(ctx, keeper, event->region);
+        break;
+    case TRPI_KEEPER_ANSWER:
+        answer_take(ctx, keeper, event);
         break;
     default:
         region_event(ctx, keeper, event);
@@ -455,10 +471,11 @@ trpi_sharding_refused_set(trp_system *system, trpi_sharding_refused_fn fn, void 
 trp_err
 trpi_keeper_start(trpi_cluster *cluster, trp_system *system, trpi_remote *remote)
 {
-    static trp_type *const types[] = { &trpi_keeper_event_type, &trpi_keeper_tick_type };
+    static trp_type *const types[] = { &trpi_keeper_event_type, &trpi_keeper_tick_type,
+                                       &trpi_keeper_question_type };
     static const trp_protocol protocol = { .name = "sharding-keeper",
                                            .types = types,
-                                           .types_count = 2 };
+                                           .types_count = sizeof types / sizeof types[0] };
     trpi_sharding *sharding;
     uint64_t listener;
     trp_err err = trp_protocol_register(&protocol);

@@ -24,10 +24,11 @@ enum trpi_keeper_kind {
     TRPI_KEEPER_START = 3,   /* region */
     TRPI_KEEPER_WANTED = 4,  /* region, shard, as the next */
     TRPI_KEEPER_STOPPED = 5,
-    TRPI_KEEPER_FENCED = 6,   /* gate */
-    TRPI_KEEPER_RETURNED = 7, /* epoch */
-    TRPI_KEEPER_LEAVE = 8,    /* task, of the coordinated shutdown */
-    TRPI_KEEPER_REBALANCE = 9 /* region */
+    TRPI_KEEPER_FENCED = 6,    /* gate */
+    TRPI_KEEPER_RETURNED = 7,  /* epoch */
+    TRPI_KEEPER_LEAVE = 8,     /* task, of the coordinated shutdown */
+    TRPI_KEEPER_REBALANCE = 9, /* region */
+    TRPI_KEEPER_ANSWER = 10    /* region, question: of the program */
 };
 
 typedef struct trpi_keeper_event {
@@ -39,6 +40,7 @@ typedef struct trpi_keeper_event {
     uint64_t epoch, task;
     trp_ref gate;
     trpi_node_id from;
+    trpi_allocation_question *question; /* owned */
     size_t count;
     uint8_t bytes[];
 } trpi_keeper_event;
@@ -52,7 +54,8 @@ typedef struct trpi_keeper_type {
     trpi_region_core *core;
     trpi_coordinator *coordinator; /* NULL: its role is not known yet */
     bool may_leave, accepted, refused;
-    bool unsaid; /* an order of its region was not given */
+    bool unsaid;     /* an order of its region was not given */
+    trp_ref program; /* the actor that asks the program for its allocation; none: nobody does */
     char why[TRPI_SHARD_WHY_BYTES];
 } trpi_keeper_type;
 
@@ -103,7 +106,7 @@ typedef struct trpi_keeper {
     void *refused_arg;
 } trpi_keeper;
 
-extern trp_type trpi_keeper_event_type, trpi_keeper_tick_type;
+extern trp_type trpi_keeper_event_type, trpi_keeper_tick_type, trpi_keeper_question_type;
 
 /* ---- keeper.c ------------------------------------------------------------------------------- */
 trpi_keeper *trpi_keeper_of(trp_system *system); /* NULL: there is no cluster */
@@ -116,6 +119,15 @@ bool trpi_keeper_put(trpi_keeper *keeper, trpi_keeper_event *event);
 trpi_keeper_event *trpi_keeper_event_new(trpi_keeper *keeper, enum trpi_keeper_kind kind,
                                          const void *bytes, size_t count);
 
+/* ---- keeper_program.c: the actor, with the lock --------------------------------------------- */
+/* Make the actor that asks the program, if the type of this node has an allocation of its own. */
+void trpi_keeper_program_start(trpi_keeper *keeper, trpi_keeper_type *type);
+/* Ask it. ANSWER comes; or the engine goes on without. Takes question. */
+void trpi_keeper_program_ask(trp_ctx *ctx, trpi_keeper *keeper, const trpi_keeper_type *type,
+                             trpi_allocation_question *question);
+/* Write weights by what members have left. */
+void trpi_keeper_weigh(const trpi_keeper *keeper, trpi_shard_member *members, uint32_t count);
+
 /* ---- keeper_step.c: the actor, with the lock ------------------------------------------------ */
 /* Also other threads; NULL: this node has not heard of it. */
 trpi_keeper_type *trpi_keeper_find(const trpi_keeper *keeper, const char *name);
@@ -124,11 +136,11 @@ void trpi_keeper_frame(trp_ctx *ctx, trpi_keeper *keeper, const trpi_node_id *fr
                        const uint8_t *bytes, size_t count);
 void trpi_keeper_region_step(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
                              const trpi_region_event *event);
-void trpi_keeper_coordinator_step(trpi_keeper *keeper, trpi_keeper_type *type,
+void trpi_keeper_coordinator_step(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
                                   const trpi_coordinator_event *event);
 void trpi_keeper_leave_look(trpi_keeper *keeper);
 void trpi_keeper_members(trp_ctx *ctx, trpi_keeper *keeper);
-void trpi_keeper_rebalance(trpi_keeper *keeper, const trpi_region *region);
+void trpi_keeper_rebalance(trp_ctx *ctx, trpi_keeper *keeper, const trpi_region *region);
 void trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper);
 uint64_t trpi_keeper_wake_ms(const trpi_keeper *keeper); /* TRPI_REGION_NEVER: none */
 

@@ -236,7 +236,7 @@ trpi_keeper_region_step(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *typ
 }
 
 void
-trpi_keeper_coordinator_step(trpi_keeper *keeper, trpi_keeper_type *type,
+trpi_keeper_coordinator_step(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
                              const trpi_coordinator_event *event)
 {
     uint32_t count;
@@ -248,6 +248,9 @@ trpi_keeper_coordinator_step(trpi_keeper *keeper, trpi_keeper_type *type,
     for (uint32_t i = 0; i < count; i++) {
         if (actions[i].kind == TRPI_COORDINATOR_SEND) {
             frame_send(keeper, &actions[i].node, &actions[i].bytes);
+        } else if (actions[i].kind == TRPI_COORDINATOR_ROUND) {
+            trpi_keeper_program_ask(ctx, keeper, type,
+                                    trpi_coordinator_take_question(type->coordinator, i));
         } else {
             trpi_log(keeper->system, actions[i].level, "sharding", "%s", actions[i].text);
         }
@@ -267,11 +270,14 @@ type_members(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type)
                          &coordinator.gone_count) != TRP_OK) {
         return;
     }
+    if (type->coordinator != NULL && trpi_coordinator_weighs(type->coordinator)) {
+        trpi_keeper_weigh(keeper, members, region.members_count);
+    }
     region.members = coordinator.members = members;
     coordinator.members_count = region.members_count;
     coordinator.gone = gone;
     trpi_keeper_region_step(ctx, keeper, type, &region);
-    trpi_keeper_coordinator_step(keeper, type, &coordinator);
+    trpi_keeper_coordinator_step(ctx, keeper, type, &coordinator);
     trpi_free(members);
     trpi_free(gone);
 }
@@ -318,6 +324,7 @@ role_learn(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, const char
     (void)snprintf(type->role, sizeof type->role, "%s", role == NULL ? "" : role);
     type->role_known = trpi_coordinator_new(&keeper->self, type->name, type->role, NULL,
                                             &type->coordinator) == TRP_OK;
+    trpi_keeper_program_start(keeper, type);
     type_members(ctx, keeper, type);
 }
 
@@ -336,6 +343,7 @@ trpi_keeper_type_start(trp_ctx *ctx, trpi_keeper *keeper, trpi_region *region)
     }
     type->region = region;
     role_learn(ctx, keeper, type, region->options.role);
+    trpi_keeper_program_start(keeper, type);
     start.settings = &region->settings;
     start.role = region->options.role;
     start.hosts = region->options.behaviour != NULL;
@@ -347,7 +355,7 @@ trpi_keeper_type_start(trp_ctx *ctx, trpi_keeper *keeper, trpi_region *region)
     }
     trpi_coordinator_event known = { .kind = TRPI_COORDINATOR_START,
                                      .settings = &region->settings };
-    trpi_keeper_coordinator_step(keeper, type, &known);
+    trpi_keeper_coordinator_step(ctx, keeper, type, &known);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -394,7 +402,7 @@ trpi_keeper_frame(trp_ctx *ctx, trpi_keeper *keeper, const trpi_node_id *from, c
         trpi_coordinator_event event = { .kind = TRPI_COORDINATOR_FRAME,
                                          .from = *from,
                                          .frame = &frame };
-        trpi_keeper_coordinator_step(keeper, type, &event);
+        trpi_keeper_coordinator_step(ctx, keeper, type, &event);
     } else if (type != NULL) {
         trpi_region_event event = { .kind = TRPI_REGION_FRAME, .from = *from, .frame = &frame };
         trpi_keeper_region_step(ctx, keeper, type, &event);
@@ -414,7 +422,7 @@ trpi_keeper_members(trp_ctx *ctx, trpi_keeper *keeper)
 
 /* Ask the coordinator, here or elsewhere, to look now. */
 void
-trpi_keeper_rebalance(trpi_keeper *keeper, const trpi_region *region)
+trpi_keeper_rebalance(trp_ctx *ctx, trpi_keeper *keeper, const trpi_region *region)
 {
     trpi_keeper_type *type = trpi_keeper_find(keeper, region->name);
     trpi_coordinator_event look = { .kind = TRPI_COORDINATOR_REBALANCE };
@@ -427,7 +435,7 @@ trpi_keeper_rebalance(trpi_keeper *keeper, const trpi_region *region)
         return;
     }
     if (type->coordinator != NULL && trpi_coordinator_is_active(type->coordinator)) {
-        trpi_keeper_coordinator_step(keeper, type, &look);
+        trpi_keeper_coordinator_step(ctx, keeper, type, &look);
         return;
     }
     memset(&frame, 0, sizeof frame);
@@ -483,8 +491,13 @@ trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper)
         if (trpi_region_core_wake_ms(type->core) <= now_ms) {
             trpi_keeper_region_step(ctx, keeper, type, &region);
         }
-        if (type->coordinator != NULL && trpi_coordinator_wake_ms(type->coordinator) <= now_ms) {
-            trpi_keeper_coordinator_step(keeper, type, &coordinator);
+        if (type->coordinator == NULL || trpi_coordinator_wake_ms(type->coordinator) > now_ms) {
+            continue;
+        }
+        if (trpi_coordinator_weighs(type->coordinator)) { /* by the weights of now */
+            type_members(ctx, keeper, type);
+        } else {
+            trpi_keeper_coordinator_step(ctx, keeper, type, &coordinator);
         }
     }
 }

@@ -122,8 +122,10 @@ options_check(const trp_sharding_options *o, char *why, size_t why_bytes)
         what = "entities that are remembered are not passivated by time or number";
     } else if (o->stop != NULL && o->stop_type == NULL) {
         what = "stop has no stop_type";
-    } else if (o->allocation > TRP_ALLOCATION_FIRST_FIT) {
+    } else if (o->allocation > TRP_ALLOCATION_USER) {
         what = "allocation is to be one of trp_sharding_allocation";
+    } else if ((o->allocation == TRP_ALLOCATION_USER) != (o->allocate != NULL)) {
+        what = "allocate goes with an allocation by the program";
     } else if (o->rebalance_permille > 1000) {
         what = "rebalance_permille is to be at most 1000";
     } else if (o->hand_off >= TRP_HAND_OFF_DROPS_LATE * 2) {

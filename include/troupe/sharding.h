@@ -90,8 +90,57 @@ typedef uint32_t (*trp_entity_shard_fn)(const void *id, size_t id_bytes, uint32_
 typedef enum trp_sharding_allocation {
     TRP_ALLOCATION_LEAST_SHARDS = 0, /* the node with the fewest */
     TRP_ALLOCATION_METRICS = 1,      /* the fewest for its weight, of its figures (metrics.h) */
-    TRP_ALLOCATION_FIRST_FIT = 2     /* round the ring of nodes, in the order of addresses */
+    TRP_ALLOCATION_FIRST_FIT = 2,    /* round the ring of nodes, in the order of addresses */
+    TRP_ALLOCATION_USER = 3          /* the program's: options.allocate */
 } trp_sharding_allocation;
+
+#define TRP_ALLOCATION_NONE UINT32_MAX
+#define TRP_ALLOCATION_ANSWER_MS_DEFAULT 5000u
+
+/* A node that hosts entities of the type, as an allocation sees it. Borrowed during the call. */
+typedef struct trp_allocation_region {
+    const char *address;     /* of the node, as text */
+    uint64_t uid;            /* of its incarnation */
+    const char *app_version; /* of its member */
+    uint32_t shards;         /* that it has, or will have */
+    uint32_t weight;         /* 1 to 1001, by what it has left (metrics.h, "mix"); 0: not known */
+    uint32_t may_get; /* 1: it may be given shards. 0: it leaves, or is of an older version */
+    uint32_t zero;
+} trp_allocation_region;
+
+/* A question to the program, and room for its answer. All arrays are the library's. */
+typedef struct trp_allocation_round {
+    size_t size;
+    const char *type;
+    const trp_allocation_region *regions; /* in the order of addresses */
+    uint32_t regions_count;
+    uint32_t shards;        /* of the type */
+    const uint32_t *homes;  /* [shards]: index of regions; TRP_ALLOCATION_NONE: none, or it moves */
+    const uint32_t *wanted; /* [wanted_count]: shards that need a home now */
+    uint32_t wanted_count;
+    uint32_t moves_max;     /* shards that may move in this round; 0: none */
+    uint32_t *wanted_homes; /* answer, [wanted_count]: index of regions that may_get;
+                               TRP_ALLOCATION_NONE, as at first: the one with the fewest shards */
+    uint32_t *moves;        /* answer, [moves_max]: shards that give up their home. Their new ones
+                               are asked for in a later round, when they have stopped */
+    uint32_t moves_count;   /* answer; 0 at first */
+    uint32_t zero;
+} trp_allocation_round;
+
+/* Say where shards go. It is called on the node of the type's coordinator (the oldest member of
+ * the role), as soon as a shard needs a home, and once in rebalance_ms (moves_max > 0); one call
+ * at a time. It runs in an actor of its own and may block: shards that need a home wait for the
+ * answer, and nothing else does. After TRP_ALLOCATION_ANSWER_MS_DEFAULT without one, the nodes
+ * with the fewest shards get them, and an answer that comes later is not used. A wrong answer (no
+ * such region, one that may not get, no such shard, one without a home) is refused, and logged; a
+ * shard that needs a home goes to the node with the fewest then, and none moves. A node that has
+ * gone since the question was asked is not used. Where the coordinator's node does not start the
+ * type with a function, the fewest shards decide, and none moves.
+ *
+ * Ownership: borrows round and what it points to during the call.
+ * Thread:    any of the system's, as the turn of an actor.
+ * Source:    FUTURE-10.  Since: 0.2 */
+typedef void (*trp_allocation_fn)(void *arg, trp_allocation_round *round);
 
 /* How a shard moves. Source: FUTURE-11 to -16. */
 typedef enum trp_sharding_hand_off {
@@ -156,11 +205,13 @@ typedef struct trp_sharding_options {
     uint32_t members_min;  /* so many nodes have started the type before any shard is given out */
     uint32_t hand_off;     /* bits of trp_sharding_hand_off; 0: in order, and nothing is lost */
     uint32_t reminders;    /* 1: its entities may have reminders (trp_reminder_set) */
+    trp_allocation_fn allocate; /* of TRP_ALLOCATION_USER, and only of that */
+    void *allocate_arg;         /* borrowed until the system ends */
 } trp_sharding_options;
 #define TRP_SHARDING_OPTIONS_INIT                                                                  \
     {                                                                                              \
         sizeof(trp_sharding_options), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL,  \
-            0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                \
+            0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL                    \
     }
 
 /* Start a type of entities on this node. why gets a sentence when it is refused.

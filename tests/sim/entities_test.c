@@ -20,9 +20,12 @@ static uint32_t started, handled, disordered, doubled;
 static uint64_t expected;                  /* to be told */
 static uint32_t shards_of_node[NODES_MAX]; /* 0: SHARDS */
 static uint32_t starts_late; /* nodes that do not start the type by themselves: bits */
-static uint32_t hand_off;
-static uint32_t proxies;    /* nodes that host no entity: bits */
-static bool repeats_orders; /* all keepers give all orders again and again */
+static uint32_t hand_off, allocation;
+static trp_allocation_fn allocate;
+static uint32_t refused_answers; /* of it, logged */
+static uint32_t homes_from;      /* pin_shards(): node */
+static uint32_t proxies;         /* nodes that host no entity: bits */
+static bool repeats_orders;      /* all keepers give all orders again and again */
 static char refusal[512];
 
 static uint32_t
@@ -137,6 +140,9 @@ type_start(trp_sim *sim, uint32_t node)
     options.shards = shards_of_node[node] == 0 ? SHARDS : shards_of_node[node];
     options.rebalance_ms = 2000;
     options.hand_off = hand_off;
+    options.allocation = allocation;
+    options.allocate = allocate;
+    options.allocate_arg = &homes_from;
     refusal[0] = '\0';
     return trp_sharding_start(trp_sim_system(sim, node), &options, refusal, sizeof refusal);
 }
@@ -163,6 +169,7 @@ on_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
 {
     const char *verbose = getenv("TROUPE_SIM_LOG");
     (void)arg;
+    refused_answers += strstr(line->text, "the allocation of 'pupil' by the program") != NULL;
     if (verbose != NULL) {
         printf("  %8llu node %u: %s\n", (unsigned long long)now_ms, node, line->text);
     }
@@ -182,7 +189,8 @@ options_of(uint32_t nodes)
     memset(shards_of_node, 0, sizeof shards_of_node);
     tellers = started = handled = disordered = doubled = starts_late = 0;
     expected = 0;
-    proxies = hand_off = 0;
+    proxies = hand_off = allocation = refused_answers = homes_from = 0;
+    allocate = NULL;
     repeats_orders = false;
     return options;
 }
@@ -436,6 +444,84 @@ shards_move_and_drop(trp_sim *sim, void *arg)
     trp_sim_await(sim, all_heard, NULL, 20000);
 }
 
+/* The program's: even and odd shards live on two nodes, from homes_from on. */
+static void
+pin_shards(void *arg, trp_allocation_round *round)
+{
+    uint32_t wanted[2] = { TRP_ALLOCATION_NONE, TRP_ALLOCATION_NONE };
+    TRP_SIM_CHECK(present, arg == &homes_from && strcmp(round->type, "pupil") == 0);
+    for (uint32_t i = 0; i < round->regions_count; i++) {
+        for (uint32_t k = 0; k < 2; k++) {
+            const char *address = trp_sim_address(present, homes_from + k);
+            wanted[k] = strcmp(round->regions[i].address, address) == 0 ? i : wanted[k];
+        }
+    }
+    for (uint32_t i = 0; i < round->wanted_count; i++) {
+        round->wanted_homes[i] = wanted[round->wanted[i] % 2];
+    }
+    for (uint32_t i = 0; i < round->shards && round->moves_count < round->moves_max; i++) {
+        if (round->homes[i] != TRP_ALLOCATION_NONE && round->homes[i] != wanted[i % 2]) {
+            round->moves[round->moves_count++] = i;
+        }
+    }
+}
+
+static int
+all_are_pinned(void *arg)
+{
+    (void)arg;
+    return hosted_by(homes_from) + hosted_by(homes_from + 1) == ENTITIES &&
+           hosted_by(homes_from) > 0 && hosted_by(homes_from + 1) > 0;
+}
+
+/* CustomShardAllocationSpec, ExternalShardAllocationSpec */
+static void
+the_program_places(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    TRP_SIM_CHECK(sim, all_are_pinned(NULL));
+    homes_from = 2;
+    for (uint32_t i = 0; i < 2000 && !all_are_pinned(NULL); i++) {
+        tell_all(sim, i, ENTITIES / 2);
+        trp_sim_pass(sim, 50);
+    }
+    TRP_SIM_CHECK(sim, all_are_pinned(NULL));
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) + refused_answers == 0);
+}
+
+/* The program's: nothing of it can be done. */
+static void
+name_nonsense(void *arg, trp_allocation_round *round)
+{
+    (void)arg;
+    for (uint32_t i = 0; i < round->wanted_count; i++) {
+        round->wanted_homes[i] = round->regions_count + i % 3;
+    }
+    for (; round->moves_count < round->moves_max; round->moves_count++) {
+        round->moves[round->moves_count] = round->shards + round->moves_count;
+    }
+    round->moves_count++;
+}
+
+static void
+the_program_names_nonsense(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    uint32_t logged = refused_answers;
+    TRP_SIM_CHECK(sim, logged > 0);
+    for (uint32_t i = 0; i < NODES; i++) {
+        TRP_SIM_CHECK(sim, hosted_by(i) > 0); /* where the fewest are */
+    }
+    trp_sim_pass(sim, 6000);
+    TRP_SIM_CHECK(sim, refused_answers > logged && started == ENTITIES);
+    TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) == 0);
+}
+
 /* A type with another number of shards is refused, and both numbers are named. */
 static void
 another_number_is_refused(trp_sim *sim, void *arg)
@@ -567,6 +653,26 @@ messages_are_dropped_while_a_shard_moves_where_the_type_says_so(void)
     }
 }
 
+/* FUTURE-10 */
+static void
+shards_live_where_the_program_says(void)
+{
+    trp_sim_options options = options_of(NODES);
+    allocation = TRP_ALLOCATION_USER;
+    allocate = pin_shards;
+    play(the_program_places, NULL, &options);
+}
+
+/* FUTURE-10 */
+static void
+what_the_program_names_wrongly_is_refused(void)
+{
+    trp_sim_options options = options_of(NODES);
+    allocation = TRP_ALLOCATION_USER;
+    allocate = name_nonsense;
+    play(the_program_names_nonsense, NULL, &options);
+}
+
 static void
 another_number_of_shards_is_refused(void)
 {
@@ -610,6 +716,8 @@ UNIT(entities_of_a_killed_node_answer_elsewhere)
 UNIT(entities_answer_when_the_coordinator_was_killed)
 UNIT(a_node_that_starts_the_type_later_gets_shards)
 UNIT(messages_are_dropped_while_a_shard_moves_where_the_type_says_so)
+UNIT(shards_live_where_the_program_says)
+UNIT(what_the_program_names_wrongly_is_refused)
 UNIT(another_number_of_shards_is_refused)
 UNIT(a_node_without_a_recipe_tells_entities_and_hosts_none)
 UNIT(under_faults_never_two_live_and_messages_keep_their_order)

@@ -64,12 +64,13 @@ struct view {
     trpi_shard_member members[INCS];
     uint32_t count;
 };
-enum event_kind { FRAME, PUMP, HANDLE };
+enum event_kind { FRAME, PUMP, HANDLE, ANSWER };
 struct event {
     uint64_t at_ms, seq;
     enum event_kind kind;
     uint32_t to, from, shard;
     trpi_buffer bytes;
+    trpi_allocation_question *question; /* ANSWER: owned */
 };
 static struct world {
     uint64_t now_ms, seq, random;
@@ -85,14 +86,14 @@ static struct world {
     uint64_t until_ms[INCS]; /* removed: takeover */
     bool removed[INCS];
     uint32_t handled_seq[INCS][SHARDS];
-    uint64_t sent, handled, told, dropped, destroyed;
+    uint64_t sent, handled, told, dropped, destroyed, asked;
     bool manual, faulty;
     uint32_t loss, doubles; /* of a thousand frames */
     trpi_sharding_settings settings;
     char why[512];
 } w;
 static const char *broken = "";
-static uint64_t total_handled, total_told, total_dropped, total_destroyed, total_incs;
+static uint64_t total_handled, total_told, total_dropped, total_destroyed, total_asked, total_incs;
 
 static uint64_t
 draw(uint64_t bound)
@@ -359,6 +360,29 @@ act_region(uint32_t node)
     }
 }
 
+/* The program answers: well or badly, late or never. */
+static void
+ask_program(uint32_t node, trpi_allocation_question *question)
+{
+    trp_allocation_round *ask = &question->ask;
+    uint64_t mood = draw(10);
+    for (uint32_t i = 0; i < ask->wanted_count; i++) { /* one more than there are, and NONE */
+        uint64_t index = draw(ask->regions_count + 2ull);
+        ask->wanted_homes[i] = index > ask->regions_count ? TRP_ALLOCATION_NONE : (uint32_t)index;
+    }
+    for (; ask->moves_count < ask->moves_max && draw(3) != 0; ask->moves_count++) {
+        ask->moves[ask->moves_count] = (uint32_t)draw(ask->shards + 1ull);
+    }
+    ask->moves_count += mood == 1 ? 1 : 0;
+    w.asked++;
+    if (mood == 0) { /* it got lost */
+        trpi_free(question);
+        return;
+    }
+    post_event((struct event){ .kind = ANSWER, .to = node, .question = question },
+               draw(mood == 2 ? 3000 : 100));
+}
+
 static void
 step_coordinator(uint32_t node, trpi_coordinator_event event)
 {
@@ -374,6 +398,8 @@ step_coordinator(uint32_t node, trpi_coordinator_event event)
     for (uint32_t i = 0; i < count; i++) {
         if (actions[i].kind == TRPI_COORDINATOR_SEND) {
             send_frame(node, &actions[i].node, &actions[i].bytes);
+        } else if (actions[i].kind == TRPI_COORDINATOR_ROUND) {
+            ask_program(node, trpi_coordinator_take_question(inc->coordinator, i));
         }
     }
 }

@@ -177,6 +177,12 @@ a_type_is_started_once_and_its_options_are_checked(void)
     other.hand_off = TRP_HAND_OFF_DROPS_LATE * 2;
     UNIT_EQUAL(trp_sharding_start(sys, &other, why, sizeof why), TRP_EINVAL);
     other.hand_off = TRP_HAND_OFF_DROPS | TRP_HAND_OFF_DROPS_LATE;
+    other.allocation = TRP_ALLOCATION_USER; /* without a function */
+    UNIT_EQUAL(trp_sharding_start(sys, &other, why, sizeof why), TRP_EINVAL);
+    UNIT_TRUE(strstr(why, "allocate") != NULL);
+    other.allocation = TRP_ALLOCATION_USER + 1;
+    UNIT_EQUAL(trp_sharding_start(sys, &other, why, sizeof why), TRP_EINVAL);
+    other.allocation = TRP_ALLOCATION_METRICS;
     UNIT_EQUAL(trp_sharding_start(sys, &other, why, sizeof why), TRP_OK);
     end();
 }

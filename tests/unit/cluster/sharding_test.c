@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "cluster/sharding/coordinator.h"
 
 #include "tests/unit/golden.h"
@@ -75,39 +76,57 @@ a_shard_goes_where_the_fewest_are_for_the_weight(void)
     static const uint32_t shards[] = { 8, 6, 7 }, none[] = { 0, 0, 0 }, weights[] = { 9, 1, 1 };
     struct table t;
     table_make(&t, shards, none);
-    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 99, NULL, NULL), 1);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view), 1);
     t.regions[1].may_get = false;
-    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 99, NULL, NULL), 2);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view), 2);
     table_make(&t, shards, weights);
-    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_METRICS, &t.view, 99, NULL, NULL), 0);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_METRICS, &t.view), 0);
     table_make(&t, none, none);
     t.view.last = 1;
-    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_FIRST_FIT, &t.view, 99, NULL, NULL), 2);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_FIRST_FIT, &t.view), 2);
     t.view.last = 2;
-    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_FIRST_FIT, &t.view, 99, NULL, NULL), 0);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_FIRST_FIT, &t.view), 0);
     for (uint32_t i = 0; i < 3; i++) {
         t.regions[i].may_get = false;
     }
-    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 99, NULL, NULL),
-               TRPI_ALLOCATION_NONE);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view), TRPI_ALLOCATION_NONE);
 }
 
-static uint32_t
-to_the_last(void *arg, const trpi_allocation_view *view, uint32_t shard)
-{
-    (void)arg;
-    return shard == 7 ? TRPI_ALLOCATION_NONE : view->regions_count - 1;
-}
-
+/* FUTURE-10 */
 static void
-a_programs_own_allocation_decides_and_least_shards_where_it_does_not(void)
+a_question_to_the_program_names_regions_and_shards(void)
 {
-    static const uint32_t shards[] = { 8, 6, 7 }, none[] = { 0, 0, 0 };
-    static const trpi_allocation_ops ops = { to_the_last, NULL };
+    static const uint32_t shards[] = { 8, 6, 7 }, weights[] = { 9, 0, 1 }, wanted[] = { 98, 99 };
+    uint32_t counts[3], moves[100];
     struct table t;
-    table_make(&t, shards, none);
-    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_USER, &t.view, 99, &ops, NULL), 2);
-    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_USER, &t.view, 7, &ops, NULL), 1);
+    table_make(&t, shards, weights);
+    t.regions[2].may_get = false;
+    trpi_allocation_question *q = trpi_allocation_question_new("order", &t.view, wanted, 2, 5);
+    UNIT_REQUIRE(q != NULL);
+    UNIT_EQUAL(q->ask.regions_count, 3);
+    UNIT_TRUE(strcmp(q->ask.type, "order") == 0);
+    UNIT_TRUE(strcmp(q->ask.regions[1].address, "troupe.tcp://demo@10.0.0.1:2552") == 0);
+    UNIT_TRUE(strcmp(q->ask.regions[2].app_version, "1") == 0);
+    UNIT_EQUAL(q->ask.regions[1].uid, 2);
+    UNIT_TRUE(trpi_node_id_equal(&q->nodes[1], &t.ids[1]));
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(q->ask.regions[i].shards, shards[i]);
+        UNIT_EQUAL(q->ask.regions[i].weight, weights[i]);
+        UNIT_EQUAL(q->ask.regions[i].may_get, i < 2);
+    }
+    UNIT_EQUAL(memcmp(q->ask.homes, t.homes, sizeof t.homes), 0);
+    UNIT_EQUAL(memcmp(q->ask.wanted, wanted, sizeof wanted), 0);
+    UNIT_TRUE(q->ask.wanted_homes[0] == TRP_ALLOCATION_NONE &&
+              q->ask.wanted_homes[1] == TRP_ALLOCATION_NONE);
+    UNIT_EQUAL(q->ask.moves_max, 5);
+    UNIT_EQUAL(q->ask.moves_count, 0);
+    for (uint32_t i = 0; i < 5; i++) { /* there is room for the whole answer */
+        q->ask.moves[i] = i;
+    }
+    trpi_free(q);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_USER, &t.view), 1); /* without an answer */
+    t.regions[0].shards = 90;
+    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_USER, &t.view, 5, counts, moves), 0);
 }
 
 static void
@@ -117,18 +136,15 @@ a_round_moves_from_the_fullest_to_the_emptiest_within_its_limit(void)
     uint32_t counts[3], moves[100];
     struct table t;
     table_make(&t, shards, none);
-    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 5, NULL, NULL,
-                                         counts, moves),
+    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 5, counts, moves),
                5);
     for (uint32_t i = 0; i < 5; i++) {
         UNIT_EQUAL(t.homes[moves[i]], 0);
     }
-    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 100, NULL, NULL,
-                                         counts, moves),
+    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 100, counts, moves),
                19);
     table_make(&t, even, none);
-    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 100, NULL, NULL,
-                                         counts, moves),
+    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 100, counts, moves),
                0);
     UNIT_EQUAL(trpi_allocation_round(1000, 100, 100), 100);
     UNIT_EQUAL(trpi_allocation_round(1000, 20, 100), 20);
@@ -251,7 +267,7 @@ UNIT_BEGIN("sharding")
 UNIT(first_fit_goes_round_the_ring_as_in_the_worked_example)
 UNIT(five_joiners_renumber_the_table_and_no_instance_moves)
 UNIT(a_shard_goes_where_the_fewest_are_for_the_weight)
-UNIT(a_programs_own_allocation_decides_and_least_shards_where_it_does_not)
+UNIT(a_question_to_the_program_names_regions_and_shards)
 UNIT(a_round_moves_from_the_fullest_to_the_emptiest_within_its_limit)
 UNIT(versions_of_the_application_are_compared_by_their_numbers)
 UNIT(each_frame_reads_back_as_it_was_written)
