@@ -150,6 +150,7 @@ open_cluster(struct sim_whole *n)
     cluster.member.downing.unstable_after_ms = stable_ms != 0 ? stable_ms / 4 * 3 : UNSTABLE_MS;
     cluster.member.downing_strategy = n->sim->options.downing;
     cluster.member.exiting_waits = n->sim->options.started != NULL;
+    cluster.metrics.collector = trpi_metrics_collector_find("simulated"); /* NULL: no figures */
     cluster.stopped = membership_ended;
     cluster.stopped_arg = n;
     err = err == TRP_OK ? trpi_cluster_start(n->system, n->remote, &cluster, &n->cluster) : err;

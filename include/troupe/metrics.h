@@ -139,7 +139,8 @@ typedef struct trp_metrics_collector {
 } trp_metrics_collector;
 
 /* Let nodes measure themselves by this collector, when cluster.metrics.collector-class says its
- * name. Process-wide; before the node joins (a plugin's init is early enough).
+ * name. Process-wide; before the node joins (a plugin's init is early enough). Nodes of a
+ * simulation (troupe/sim.h) measure nothing, unless a collector is called "simulated".
  *
  * Ownership: borrows collector until the process ends.
  * Errors:    TRP_EINVAL  collect or name is missing; TRP_EEXIST  another one has the name

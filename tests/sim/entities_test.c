@@ -3,288 +3,7 @@
  * (CONTRIB-48, FUTURE-20, and the scenarios of the cluster-sharding specs).
  *
  * TROUPE_SIM_SEEDS=300 sets the number of seeds of the random ones. */
-#include <troupe/troupe.h>
-
-#include "cluster/sharding/keeper.h"
-#include "tests/sim/play.h"
-
-enum { NODES = 4, NODES_MAX = 6, ENTITIES = 40, SHARDS = 24, TELLERS_MAX = 64 };
-
-static trp_sim *present;
-static uint32_t nodes_count, tellers; /* a teller is an incarnation of a node */
-static trp_ref teller_refs[NODES_MAX];
-static uint32_t teller_of[NODES_MAX];
-static uint64_t told[TELLERS_MAX][ENTITIES], heard[TELLERS_MAX][ENTITIES];
-static uint32_t home[ENTITIES], starts[ENTITIES], generation[ENTITIES];
-static uint32_t started, handled, disordered, doubled;
-static uint64_t expected;                  /* to be told */
-static uint32_t shards_of_node[NODES_MAX]; /* 0: SHARDS */
-static uint32_t starts_late; /* nodes that do not start the type by themselves: bits */
-static uint32_t hand_off, allocation;
-static trp_allocation_fn allocate;
-static uint32_t refused_answers; /* of it, logged */
-static uint32_t homes_from;      /* pin_shards(): node */
-static uint32_t proxies;         /* nodes that host no entity: bits */
-static bool repeats_orders;      /* all keepers give all orders again and again */
-static char refusal[512];
-
-static uint32_t
-node_of(const trp_ctx *ctx)
-{
-    uint32_t node = 0;
-    while (node < nodes_count - 1 && trp_sim_system(present, node) != trp_ctx_system(ctx)) {
-        node++;
-    }
-    return node;
-}
-
-/* ---- the entity and its tellers -------------------------------------------------------------- */
-
-#define PUPIL_JOB(F, S) F(S, u32, teller) F(S, u32, entity) F(S, u64, number)
-#define PUPIL_COUNT(F, S) F(S, u32, node) F(S, u32, unused) F(S, u64, jobs)
-#define PUPIL_GO(F, S) F(S, u32, first) F(S, u32, count)
-#define PUPIL_MESSAGES(M, P) M(P, job, PUPIL_JOB) M(P, count, PUPIL_COUNT) M(P, go, PUPIL_GO)
-TRP_PROTOCOL(pupil, PUPIL_MESSAGES)
-
-static trp_entity
-entity_at(uint32_t number)
-{
-    char id[16];
-    int bytes = snprintf(id, sizeof id, "pupil-%u", number);
-    return trp_entity_of(trp_entity_type("pupil"), id, (size_t)bytes);
-}
-
-struct pupil {
-    uint64_t jobs;
-    uint32_t entity, generation; /* of this instance */
-};
-
-static trp_err
-pupil_start(trp_ctx *ctx, void *state, const trp_msg *args)
-{
-    struct pupil *p = state;
-    trp_entity self;
-    (void)args;
-    TRP_SIM_CHECK(present, trp_entity_self(ctx, &self) == TRP_OK);
-    p->entity = (uint32_t)strtoul(self.id + sizeof "pupil-" - 1, NULL, 10);
-    p->generation = ++generation[p->entity];
-    home[p->entity] = node_of(ctx);
-    starts[p->entity]++;
-    started++;
-    return TRP_OK;
-}
-
-static trp_err
-pupil_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
-{
-    struct pupil *p = state;
-    const struct pupil_job *job = trp_msg_payload(msg);
-    if (!trp_msg_is(msg, &pupil_job_type)) {
-        return TRP_EUNHANDLED;
-    }
-    if (p->generation != generation[p->entity]) {
-        trp_sim_fail(present, __FILE__, __LINE__, "an entity with a successor is told");
-    }
-    TRP_SIM_CHECK(present, job->entity == p->entity);
-    p->jobs++;
-    handled++;
-    if (job->number > 0) {
-        uint64_t *last = &heard[job->teller][p->entity];
-        disordered += job->number < *last;
-        doubled += job->number == *last;
-        *last = job->number;
-    }
-    if (!trp_ref_is_none(trp_sender(ctx)) && job->number == 0) {
-        struct pupil_count count = { home[p->entity], 0, p->jobs };
-        trp_reply(ctx, &pupil_count_type, &count, sizeof count);
-    }
-    return TRP_OK;
-}
-
-static const trp_behaviour pupil = { .size = sizeof(trp_behaviour),
-                                     .name = "pupil",
-                                     .version = 1,
-                                     .state_bytes = sizeof(struct pupil),
-                                     .receive = pupil_receive,
-                                     .pre_start = pupil_start };
-
-static trp_err
-teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
-{
-    const struct pupil_go *go = trp_msg_payload(msg);
-    (void)state;
-    if (trp_msg_is(msg, &pupil_go_type)) {
-        uint32_t teller = teller_of[node_of(ctx)];
-        for (uint32_t i = 0; i < go->count; i++) {
-            uint32_t number = (go->first + i) % ENTITIES;
-            trp_entity entity = entity_at(number);
-            struct pupil_job job = { teller, number, ++told[teller][number] };
-            trp_entity_tell(ctx, &entity, &pupil_job_type, &job, sizeof job);
-        }
-    }
-    return TRP_OK;
-}
-
-static const trp_behaviour teller = {
-    .size = sizeof(trp_behaviour), .name = "teller", .version = 1, .receive = teller_receive
-};
-
-/* ---- nodes ----------------------------------------------------------------------------------- */
-
-static trp_err
-type_start(trp_sim *sim, uint32_t node)
-{
-    trp_sharding_options options = TRP_SHARDING_OPTIONS_INIT;
-    options.type = "pupil";
-    options.behaviour = (proxies & 1u << node) != 0 ? NULL : &pupil;
-    options.shards = shards_of_node[node] == 0 ? SHARDS : shards_of_node[node];
-    options.rebalance_ms = 2000;
-    options.hand_off = hand_off;
-    options.allocation = allocation;
-    options.allocate = allocate;
-    options.allocate_arg = &homes_from;
-    refusal[0] = '\0';
-    return trp_sharding_start(trp_sim_system(sim, node), &options, refusal, sizeof refusal);
-}
-
-static void
-start_actors(trp_sim *sim, uint32_t node, void *arg)
-{
-    (void)arg;
-    present = sim;
-    nodes_count = trp_sim_nodes(sim);
-    teller_of[node] = tellers++ % TELLERS_MAX;
-    memset(told[teller_of[node]], 0, sizeof told[0]);
-    memset(heard[teller_of[node]], 0, sizeof heard[0]);
-    UNIT_EQUAL(trp_protocol_register(&pupil_protocol), TRP_OK);
-    UNIT_EQUAL(trp_system_spawn(trp_sim_system(sim, node), &teller, NULL, &teller_refs[node]),
-               TRP_OK);
-    if ((starts_late & 1u << node) == 0) {
-        UNIT_EQUAL(type_start(sim, node), TRP_OK);
-    }
-}
-
-static void
-on_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
-{
-    const char *verbose = getenv("TROUPE_SIM_LOG");
-    (void)arg;
-    refused_answers += strstr(line->text, "the allocation of 'pupil' by the program") != NULL;
-    if (verbose != NULL) {
-        printf("  %8llu node %u: %s\n", (unsigned long long)now_ms, node, line->text);
-    }
-}
-
-static trp_sim_options
-options_of(uint32_t nodes)
-{
-    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
-    options.nodes = nodes;
-    options.started = start_actors;
-    options.log = on_line;
-    memset(told, 0, sizeof told);
-    memset(heard, 0, sizeof heard);
-    memset(starts, 0, sizeof starts);
-    memset(generation, 0, sizeof generation);
-    memset(shards_of_node, 0, sizeof shards_of_node);
-    tellers = started = handled = disordered = doubled = starts_late = 0;
-    expected = 0;
-    proxies = hand_off = allocation = refused_answers = homes_from = 0;
-    allocate = NULL;
-    repeats_orders = false;
-    return options;
-}
-
-/* Ask an entity from a node until it answers (a question to a node that was killed is lost);
- * returns the node of the entity. */
-static uint32_t
-ask(trp_sim *sim, uint32_t node, uint32_t number)
-{
-    trp_entity entity = entity_at(number);
-    struct pupil_job job = { teller_of[node], number, 0 };
-    trp_msg *reply = NULL;
-    trp_err err = TRP_ETIMEDOUT;
-    for (uint32_t i = 0; i < 30 && err == TRP_ETIMEDOUT; i++) {
-        err = trp_system_entity_ask(trp_sim_system(sim, node), &entity, &pupil_job_type, &job,
-                                    sizeof job, 2000, &reply);
-    }
-    TRP_SIM_CHECK(sim, err == TRP_OK);
-    uint32_t at = err == TRP_OK ? ((const struct pupil_count *)trp_msg_payload(reply))->node : 0;
-    trp_msg_free(reply);
-    return at;
-}
-
-/* Each node tells count entities, from first on. */
-static void
-tell_all(trp_sim *sim, uint32_t first, uint32_t count)
-{
-    struct pupil_go go = { first, count };
-    for (uint32_t i = 0; i < nodes_count; i++) {
-        if (trp_sim_system(sim, i) != NULL) {
-            trp_system_tell(trp_sim_system(sim, i), teller_refs[i], &pupil_go_type, &go, sizeof go);
-            expected += count;
-        }
-    }
-}
-
-/* Of one reason; 0: of all. */
-static uint64_t
-dead_letters_of(trp_sim *sim, uint32_t reason)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < nodes_count; i++) {
-        trp_system_stats stats = { .size = sizeof stats };
-        if (trp_sim_system(sim, i) != NULL) {
-            trp_system_stats_get(trp_sim_system(sim, i), &stats);
-        }
-        for (uint32_t r = 0; r < TRP_DEAD_REASONS_MAX; r++) {
-            sum += reason == 0 || reason == r ? stats.dead_letters[r] : 0;
-        }
-    }
-    return sum;
-}
-
-static uint64_t
-dead_letters(trp_sim *sim)
-{
-    return dead_letters_of(sim, 0);
-}
-
-static uint64_t
-told_in_all(void)
-{
-    uint64_t sum = 0;
-    for (uint32_t t = 0; t < TELLERS_MAX; t++) {
-        for (uint32_t e = 0; e < ENTITIES; e++) {
-            sum += told[t][e];
-        }
-    }
-    return sum;
-}
-
-static int
-all_heard(void *arg)
-{
-    (void)arg;
-    return told_in_all() == expected && memcmp(told, heard, sizeof told) == 0;
-}
-
-static int
-is_gone(void *arg)
-{
-    const uint32_t *node = arg;
-    return trp_sim_system(present, *node) == NULL;
-}
-
-static uint32_t
-hosted_by(uint32_t node)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < ENTITIES; i++) {
-        count += starts[i] > 0 && home[i] == node;
-    }
-    return count;
-}
+#include "tests/sim/entities_shell.h"
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
@@ -522,6 +241,72 @@ the_program_names_nonsense(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) == 0);
 }
 
+/* A collector: what a node has left is a tenth of its number, and one. */
+static trp_err
+figures_open(void *arg, trp_system *system, void **ret_state)
+{
+    (void)arg;
+    *ret_state = system;
+    return TRP_OK;
+}
+
+static uint32_t
+figures_collect(void *state, trp_metric *metrics, uint32_t max)
+{
+    double left = 0;
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        left = trp_sim_system(present, i) == state ? (i + 1) / 10.0 : left;
+    }
+    UNIT_TRUE(max >= 2);
+    (void)snprintf(metrics[0].name, sizeof metrics[0].name, "%s", TRP_METRIC_HEAP_USED);
+    metrics[0].value = 1000 * (1 - left);
+    (void)snprintf(metrics[1].name, sizeof metrics[1].name, "%s", TRP_METRIC_HEAP_MAX);
+    metrics[1].value = 1000;
+    return left == 0 ? 0 : 2; /* not known yet */
+}
+
+/* Shards follow what nodes have left: 1 to 4 tenths, so 24 shards are shared out as 2, 5, 7, 10. */
+static void
+shards_follow_the_load(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    for (uint32_t i = 0; i < 40; i++) {
+        tell_all(sim, 0, ENTITIES);
+        trp_sim_pass(sim, 1000);
+    }
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    struct table table = { 0 };
+    uint32_t here[NODES];
+    for (uint32_t i = 0; i < NODES; i++) {
+        table.here = 0;
+        trpi_sharding_each(trp_sim_system(sim, i), table_add, &table);
+        here[i] = table.here;
+    }
+    for (uint32_t i = 1; i < NODES; i++) {
+        TRP_SIM_CHECK(sim, here[i] > here[i - 1]);
+    }
+    TRP_SIM_CHECK(sim, here[NODES - 1] >= 3 * here[0]);
+    TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) == 0);
+}
+
+/* ClusterShardingMinMembersSpec: no shard has a home before so many nodes have started the type. */
+static void
+waits_for_members(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_pass(sim, 20000);
+    TRP_SIM_CHECK(sim, started == 0 && handled == 0);
+    starts_late = 0;
+    UNIT_EQUAL(type_start(sim, NODES - 1), TRP_OK);
+    trp_sim_pass(sim, 5000);
+    TRP_SIM_CHECK(sim, started == ENTITIES && handled == (NODES - 1) * ENTITIES);
+    for (uint32_t i = 0; i < NODES; i++) {
+        TRP_SIM_CHECK(sim, hosted_by(i) > 0);
+    }
+    TRP_SIM_CHECK(sim, disordered + doubled == 0);
+}
+
 /* A type with another number of shards is refused, and both numbers are named. */
 static void
 another_number_is_refused(trp_sim *sim, void *arg)
@@ -573,7 +358,7 @@ faults_and_messages(trp_sim *sim, void *arg)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* FUTURE-02 FUTURE-21 */
+/* FUTURE-02 FUTURE-21; ClusterShardingSpec, ClusterShardingGetStatsSpec */
 static void
 entities_start_where_there_is_room_and_answer_everywhere(void)
 {
@@ -581,7 +366,7 @@ entities_start_where_there_is_room_and_answer_everywhere(void)
     play(starts_and_answers, NULL, &options);
 }
 
-/* FUTURE-09 FUTURE-12 FUTURE-13 */
+/* FUTURE-09 FUTURE-12 FUTURE-13; ClusterShardingGracefulShutdownSpec */
 static void
 a_leaving_node_hands_all_over_in_order(void)
 {
@@ -590,12 +375,22 @@ a_leaving_node_hands_all_over_in_order(void)
     play(leaves_under_messages, &going, &options);
 }
 
-/* FUTURE-09 */
+/* FUTURE-09; ClusterShardingLeavingSpec, ClusterShardingGracefulShutdownOldestSpec */
 static void
 the_leaving_coordinator_hands_all_over_in_order(void)
 {
     uint32_t going = 0;
     trp_sim_options options = options_of(NODES);
+    play(leaves_under_messages, &going, &options);
+}
+
+/* ClusterShardingGracefulShutdownSpec */
+static void
+a_node_that_hosts_none_leaves_too(void)
+{
+    uint32_t going = NODES - 1;
+    trp_sim_options options = options_of(NODES);
+    proxies = 1u << going;
     play(leaves_under_messages, &going, &options);
 }
 
@@ -610,7 +405,7 @@ orders_that_are_given_again_change_nothing(void)
     }
 }
 
-/* FUTURE-09 */
+/* FUTURE-09; ClusterShardCoordinatorDowning2Spec */
 static void
 entities_of_a_killed_node_answer_elsewhere(void)
 {
@@ -619,6 +414,7 @@ entities_of_a_killed_node_answer_elsewhere(void)
     play(a_host_is_killed, &victim, &options);
 }
 
+/* ClusterShardingSpec, ClusterShardCoordinatorDowningSpec */
 static void
 entities_answer_when_the_coordinator_was_killed(void)
 {
@@ -627,7 +423,7 @@ entities_answer_when_the_coordinator_was_killed(void)
     play(a_host_is_killed, &victim, &options);
 }
 
-/* FUTURE-02 FUTURE-08 */
+/* FUTURE-02 FUTURE-08; ClusterShardingSpec */
 static void
 a_node_that_starts_the_type_later_gets_shards(void)
 {
@@ -653,7 +449,7 @@ messages_are_dropped_while_a_shard_moves_where_the_type_says_so(void)
     }
 }
 
-/* FUTURE-10 */
+/* FUTURE-10; ClusterShardingCustomShardAllocationSpec, ExternalShardAllocationSpec */
 static void
 shards_live_where_the_program_says(void)
 {
@@ -663,7 +459,7 @@ shards_live_where_the_program_says(void)
     play(the_program_places, NULL, &options);
 }
 
-/* FUTURE-10 */
+/* FUTURE-10; ClusterShardingCustomShardAllocationSpec */
 static void
 what_the_program_names_wrongly_is_refused(void)
 {
@@ -673,6 +469,30 @@ what_the_program_names_wrongly_is_refused(void)
     play(the_program_names_nonsense, NULL, &options);
 }
 
+/* FUTURE-10 */
+static void
+shards_move_to_nodes_that_have_more_left(void)
+{
+    static const trp_metrics_collector figures = { sizeof figures,  "simulated", figures_open,
+                                                   figures_collect, NULL,        NULL };
+    trp_sim_options options = options_of(NODES);
+    trp_err err = trp_metrics_collector_register(&figures);
+    UNIT_TRUE(err == TRP_OK || err == TRP_EEXIST);
+    allocation = TRP_ALLOCATION_METRICS;
+    play(shards_follow_the_load, NULL, &options);
+}
+
+/* FUTURE-09; ClusterShardingMinMembersSpec */
+static void
+no_shard_has_a_home_before_the_least_members_are_there(void)
+{
+    trp_sim_options options = options_of(NODES);
+    starts_late = 1u << (NODES - 1);
+    members_min = NODES;
+    play(waits_for_members, NULL, &options);
+}
+
+/* ClusterShardingIncorrectSetupSpec */
 static void
 another_number_of_shards_is_refused(void)
 {
@@ -681,6 +501,7 @@ another_number_of_shards_is_refused(void)
     play(another_number_is_refused, NULL, &options);
 }
 
+/* ClusterShardingSpec */
 static void
 a_node_without_a_recipe_tells_entities_and_hosts_none(void)
 {
@@ -689,7 +510,7 @@ a_node_without_a_recipe_tells_entities_and_hosts_none(void)
     play(proxies_tell, NULL, &options);
 }
 
-/* FUTURE-11 FUTURE-14 CONTRIB-48 */
+/* FUTURE-11 FUTURE-14 CONTRIB-48; ClusterShardCoordinatorDowningSpec */
 static void
 under_faults_never_two_live_and_messages_keep_their_order(void)
 {
@@ -711,6 +532,7 @@ UNIT_BEGIN("entities")
 UNIT(entities_start_where_there_is_room_and_answer_everywhere)
 UNIT(a_leaving_node_hands_all_over_in_order)
 UNIT(the_leaving_coordinator_hands_all_over_in_order)
+UNIT(a_node_that_hosts_none_leaves_too)
 UNIT(orders_that_are_given_again_change_nothing)
 UNIT(entities_of_a_killed_node_answer_elsewhere)
 UNIT(entities_answer_when_the_coordinator_was_killed)
@@ -718,8 +540,11 @@ UNIT(a_node_that_starts_the_type_later_gets_shards)
 UNIT(messages_are_dropped_while_a_shard_moves_where_the_type_says_so)
 UNIT(shards_live_where_the_program_says)
 UNIT(what_the_program_names_wrongly_is_refused)
+UNIT(no_shard_has_a_home_before_the_least_members_are_there)
 UNIT(another_number_of_shards_is_refused)
 UNIT(a_node_without_a_recipe_tells_entities_and_hosts_none)
 UNIT(under_faults_never_two_live_and_messages_keep_their_order)
 UNIT(a_mark_that_meets_an_association_is_reached)
+/* the last one: from its collector on, nodes measure themselves */
+UNIT(shards_move_to_nodes_that_have_more_left)
 UNIT_END

@@ -323,6 +323,7 @@ what_a_leaving_node_had_lives_elsewhere_without_a_message(void)
     play(a_node_goes, &leaves, &options);
 }
 
+/* ClusterShardingRememberEntitiesSpec */
 static void
 what_a_killed_node_had_lives_elsewhere_without_a_message(void)
 {
@@ -338,6 +339,7 @@ reminders_of_a_killed_node_come_elsewhere(void)
     play(reminders_come, NULL, &options);
 }
 
+/* ClusterShardingFailureSpec */
 static void
 under_faults_nothing_acknowledged_is_lost(void)
 {

@@ -363,7 +363,8 @@ jobs_under_faults(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, disordered == 0);
 }
 
-/* CONTRIB-01 CONTRIB-09 CONTRIB-11 CONTRIB-48 */
+/* CONTRIB-01 CONTRIB-09 CONTRIB-11 CONTRIB-48; ClusterSingletonManagerStartupSpec,
+ * ClusterSingletonManagerSpec */
 static void
 it_starts_once_and_every_proxy_finds_it(void)
 {
@@ -371,7 +372,8 @@ it_starts_once_and_every_proxy_finds_it(void)
     play(starts_and_answers, NULL, &options);
 }
 
-/* CONTRIB-02 CONTRIB-04 CONTRIB-05 */
+/* CONTRIB-02 CONTRIB-04 CONTRIB-05; ClusterSingletonManagerSpec,
+ * ClusterSingletonManagerLeaveSpec, ClusterSingletonManagerLeave2Spec */
 static void
 leaving_hosts_hand_it_over_one_after_the_other_with_its_data(void)
 {
@@ -379,7 +381,7 @@ leaving_hosts_hand_it_over_one_after_the_other_with_its_data(void)
     play(leaves_in_steps, NULL, &options);
 }
 
-/* CONTRIB-06 */
+/* CONTRIB-06; ClusterSingletonManagerSpec, ClusterSingletonManagerChaosSpec */
 static void
 when_the_three_oldest_crash_at_once_the_next_starts_it_once(void)
 {
@@ -387,6 +389,7 @@ when_the_three_oldest_crash_at_once_the_next_starts_it_once(void)
     play(three_oldest_crash, NULL, &options);
 }
 
+/* ClusterSingletonManagerDownedSpec */
 static void
 a_downed_host_stops_it_and_the_others_start_it(void)
 {
@@ -394,6 +397,7 @@ a_downed_host_stops_it_and_the_others_start_it(void)
     play(host_is_downed, NULL, &options);
 }
 
+/* ClusterSingletonManagerLeaseSpec */
 static void
 with_a_lease_it_runs_where_the_lease_is(void)
 {

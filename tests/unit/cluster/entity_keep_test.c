@@ -199,6 +199,7 @@ an_old_incarnation_of_a_shard_cannot_append(void)
     entities_end(&e);
 }
 
+/* ClusterShardingFailureSpec */
 static void
 messages_wait_while_the_store_of_a_shard_cannot_be_opened(void)
 {

@@ -123,6 +123,7 @@ an_entity_is_noted_before_it_handles_a_message(void)
     entities_end(&e);
 }
 
+/* ClusterShardingRememberEntitiesSpec */
 static void
 all_start_again_with_the_system(void)
 {
@@ -233,6 +234,7 @@ a_refused_note_is_tried_again(void)
     entities_end(&e);
 }
 
+/* ClusterShardingRememberEntitiesNewExtractorSpec */
 static void
 entities_of_another_number_of_shards_are_not_started_in_the_wrong_one(void)
 {

@@ -196,6 +196,7 @@ wait_handled(uint32_t id, uint32_t handled)
     UNIT_FALSE(atomic_load(&ids[id].two));
 }
 
+/* ClusterShardingSpec */
 static void
 an_idle_entity_is_passivated_and_starts_again(void)
 {

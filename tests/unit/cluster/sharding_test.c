@@ -162,6 +162,174 @@ versions_of_the_application_are_compared_by_their_numbers(void)
     UNIT_TRUE(trpi_app_version_compare("", "1") < 0);
 }
 
+/* ---- the coordinator ------------------------------------------------------------------------- */
+
+static uint32_t allocation; /* of the settings in frames */
+
+static trpi_shard_frame
+frame_to_coordinator(trpi_shard_frame_kind kind, trpi_shard_item *items, uint32_t count)
+{
+    trpi_shard_frame f;
+    memset(&f, 0, sizeof f);
+    f.kind = kind;
+    f.to_uid = 1;
+    f.term = (trpi_shard_term){ 1, 1 };
+    f.items = items;
+    f.items_count = count;
+    f.hosts = true;
+    f.settings.shards = 8;
+    f.settings.allocation = allocation;
+    (void)snprintf(f.type, sizeof f.type, "order");
+    return f;
+}
+
+/* Count the items of this kind that the last step sent to a node. */
+static uint32_t
+sent_to(const trpi_coordinator *core, uint32_t number, trpi_shard_frame_kind kind)
+{
+    uint32_t count, items = 0;
+    const trpi_coordinator_action *actions = trpi_coordinator_actions(core, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_shard_frame f;
+        if (actions[i].kind != TRPI_COORDINATOR_SEND || actions[i].node.uid != number) {
+            continue;
+        }
+        UNIT_REQUIRE(trpi_shard_frame_decode(actions[i].bytes.data, actions[i].bytes.count, &f) ==
+                     TRP_OK);
+        items += f.kind == kind ? f.items_count : 0;
+        trpi_shard_frame_fini(&f);
+    }
+    return items;
+}
+
+static void
+take_from(trpi_coordinator *core, uint64_t now_ms, uint32_t number, trpi_shard_frame_kind kind,
+          trpi_shard_item *items, uint32_t count)
+{
+    trpi_shard_frame f = frame_to_coordinator(kind, items, count);
+    trpi_coordinator_event event = { .kind = TRPI_COORDINATOR_FRAME,
+                                     .from = node(number),
+                                     .frame = &f };
+    UNIT_EQUAL(trpi_coordinator_step(core, now_ms, &event), TRP_OK);
+}
+
+static void
+show_members(trpi_coordinator *core, uint64_t now_ms, const char *const *versions, uint32_t count)
+{
+    trpi_shard_member members[4];
+    trpi_coordinator_event event = { .kind = TRPI_COORDINATOR_MEMBERS,
+                                     .members = members,
+                                     .members_count = count };
+    memset(members, 0, sizeof members);
+    for (uint32_t i = 0; i < count; i++) {
+        members[i].id = node(i + 1);
+        members[i].up_number = i + 1;
+        members[i].status = TRP_MEMBER_UP;
+        members[i].has_role = true;
+        (void)snprintf(members[i].app_version, sizeof members[i].app_version, "%s", versions[i]);
+    }
+    UNIT_EQUAL(trpi_coordinator_step(core, now_ms, &event), TRP_OK);
+}
+
+/* RollingUpdateShardAllocationSpec */
+static void
+shards_go_to_the_newer_version_during_a_rolling_update(void)
+{
+    static const char *const versions[] = { "1.9", "1.10", "1.9" };
+    trpi_shard_item items[8];
+    trpi_node_id self = node(1);
+    trpi_coordinator *core = NULL;
+    memset(items, 0, sizeof items);
+    UNIT_REQUIRE(trpi_coordinator_new(&self, "order", "", NULL, &core) == TRP_OK);
+    show_members(core, 1000, versions, 3);
+    for (uint32_t number = 1; number <= 3; number++) {
+        take_from(core, 1001, number, TRPI_SHARD_FRAME_HOSTS, NULL, 0);
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        items[i].shard = i;
+    }
+    take_from(core, 1002, 3, TRPI_SHARD_FRAME_GET, items, 8);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_GRANT), 8);
+    UNIT_EQUAL(sent_to(core, 1, TRPI_SHARD_FRAME_GRANT), 0);
+    UNIT_EQUAL(sent_to(core, 3, TRPI_SHARD_FRAME_GRANT), 0);
+    for (uint32_t i = 0; i < 8; i++) {
+        items[i].epoch = 1ull << 32 | (i + 1);
+    }
+    take_from(core, 1003, 2, TRPI_SHARD_FRAME_STARTED, items, 8);
+    UNIT_EQUAL(sent_to(core, 3, TRPI_SHARD_FRAME_HOME), 8);
+    trpi_coordinator_event look = { .kind = TRPI_COORDINATOR_REBALANCE };
+    UNIT_EQUAL(trpi_coordinator_step(core, 20000, &look), TRP_OK);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_HANDOFF), 0);
+    show_members(core, 20001, (const char *const[]){ "1.10", "1.10", "1.10" }, 3); /* it is over */
+    UNIT_EQUAL(trpi_coordinator_step(core, 20002, &look), TRP_OK);
+    UNIT_TRUE(sent_to(core, 2, TRPI_SHARD_FRAME_HANDOFF) > 0);
+    trpi_coordinator_free(core);
+}
+
+/* Take the question of the last step; NULL: there is none. */
+static trpi_allocation_question *
+question_of(trpi_coordinator *core)
+{
+    uint32_t count;
+    const trpi_coordinator_action *actions = trpi_coordinator_actions(core, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (actions[i].kind == TRPI_COORDINATOR_ROUND) {
+            return trpi_coordinator_take_question(core, i);
+        }
+    }
+    return NULL;
+}
+
+/* sharding-C10 */
+static void
+a_program_that_does_not_answer_holds_no_shard_up(void)
+{
+    static const char *const versions[] = { "1", "1" };
+    trpi_shard_item items[4];
+    trpi_node_id self = node(1);
+    trpi_coordinator *core = NULL;
+    trpi_coordinator_event tick = { .kind = TRPI_COORDINATOR_TICK };
+    allocation = TRPI_ALLOCATION_USER;
+    memset(items, 0, sizeof items);
+    for (uint32_t i = 0; i < 4; i++) {
+        items[i].shard = i;
+    }
+    UNIT_REQUIRE(trpi_coordinator_new(&self, "order", "", NULL, &core) == TRP_OK);
+    trpi_coordinator_asks_set(core, true);
+    show_members(core, 1000, versions, 2);
+    take_from(core, 1001, 1, TRPI_SHARD_FRAME_HOSTS, NULL, 0);
+    take_from(core, 1001, 2, TRPI_SHARD_FRAME_HOSTS, NULL, 0);
+    take_from(core, 1002, 2, TRPI_SHARD_FRAME_GET, items, 2);
+    trpi_allocation_question *late = question_of(core);
+    UNIT_REQUIRE(late != NULL);
+    UNIT_EQUAL(late->ask.wanted_count, 2);
+    take_from(core, 1003, 2, TRPI_SHARD_FRAME_GET, items + 2, 2); /* one question at a time */
+    UNIT_TRUE(question_of(core) == NULL);
+    UNIT_EQUAL(trpi_coordinator_step(core, 1001 + TRP_ALLOCATION_ANSWER_MS_DEFAULT, &tick), TRP_OK);
+    UNIT_EQUAL(sent_to(core, 1, TRPI_SHARD_FRAME_GRANT), 0);
+    UNIT_TRUE(trpi_coordinator_wake_ms(core) <= 1002 + TRP_ALLOCATION_ANSWER_MS_DEFAULT);
+    UNIT_EQUAL(trpi_coordinator_step(core, 1002 + TRP_ALLOCATION_ANSWER_MS_DEFAULT, &tick), TRP_OK);
+    UNIT_EQUAL(sent_to(core, 1, TRPI_SHARD_FRAME_GRANT), 2);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_GRANT), 2);
+    late->ask.wanted_homes[0] = 1; /* too late: nothing comes of it */
+    trpi_coordinator_event answer = { .kind = TRPI_COORDINATOR_ANSWER, .question = late };
+    UNIT_EQUAL(trpi_coordinator_step(core, 6500, &answer), TRP_OK);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_GRANT), 2); /* sent again, as before */
+    items[0].shard = 7;
+    take_from(core, 6501, 2, TRPI_SHARD_FRAME_GET, items, 1);
+    trpi_allocation_question *next = question_of(core); /* it is asked again */
+    UNIT_REQUIRE(next != NULL);
+    UNIT_EQUAL(next->ask.wanted[0], 7);
+    next->ask.wanted_homes[0] = 1;
+    answer.question = next;
+    UNIT_EQUAL(trpi_coordinator_step(core, 6502, &answer), TRP_OK);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_GRANT), 1);
+    trpi_free(late);
+    trpi_free(next);
+    trpi_coordinator_free(core);
+    allocation = 0;
+}
+
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 static trpi_shard_item three[] = { { 0, 0, 1ull << 32 | 5 },
@@ -270,6 +438,8 @@ UNIT(a_shard_goes_where_the_fewest_are_for_the_weight)
 UNIT(a_question_to_the_program_names_regions_and_shards)
 UNIT(a_round_moves_from_the_fullest_to_the_emptiest_within_its_limit)
 UNIT(versions_of_the_application_are_compared_by_their_numbers)
+UNIT(shards_go_to_the_newer_version_during_a_rolling_update)
+UNIT(a_program_that_does_not_answer_holds_no_shard_up)
 UNIT(each_frame_reads_back_as_it_was_written)
 UNIT(frames_are_those_of_the_golden_file)
 UNIT_END

@@ -394,7 +394,7 @@ it_is_stopped_at_once_when_the_membership_of_its_node_ends(void)
     trpi_singleton_free(core);
 }
 
-/* PreparingForShutdown */
+/* ClusterSingletonManagerPreparingForShutdownSpec */
 static void
 none_is_started_while_the_whole_cluster_ends(void)
 {
