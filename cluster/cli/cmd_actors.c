@@ -45,6 +45,10 @@ path_resolve(trpi_cli *cli, const char *word, char **ret_path)
         *ret_path = trpi_strdup(word);
         return *ret_path != NULL ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
+    if (strncmp(word, "/cluster/", strlen("/cluster/")) == 0) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "an entity lives where there is room: no --on with %s", word);
+    }
     if (word[0] != '/') {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
                              "with --on the path begins with /, not with an address");

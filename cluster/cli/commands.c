@@ -281,11 +281,13 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_ACTORS,
       .usage = "PATH [TEXT|-] [--type NAME]",
       .summary = "tell an actor something",
-      .text = "PATH is /user/a/b on this node, or a full address with a path behind it; --on "
-              "MEMBER adds the address.\n"
-              "TEXT that parses as a JSON object, array, number or literal has type json, other "
-              "text string;\n"
-              "--type NAME encodes JSON for a registered type. - or no TEXT reads stdin.\n",
+      .text =
+          "PATH is /user/a/b on this node, or a full address with a path behind it; --on "
+          "MEMBER adds the address.\n"
+          "/cluster/TYPE/ID is an entity, wherever it lives (its type is started on this node).\n"
+          "TEXT that parses as a JSON object, array, number or literal has type json, other "
+          "text string;\n"
+          "--type NAME encodes JSON for a registered type. - or no TEXT reads stdin.\n",
       .flags = BIT(TYPE) | BIT(ON),
       .outputs = ANSWER,
       .args_min = 1,

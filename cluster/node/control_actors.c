@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <troupe/sharding.h>
+
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/assert.h"
@@ -217,6 +219,104 @@ fits_frame(const trp_node *node, trpi_call *call, const target *to, const messag
     return false;
 }
 
+/* Answer an ask. */
+static void
+reply_give(trp_node *node, trpi_call *call, const char *from, double elapsed_ms,
+           const trp_msg *answer)
+{
+    cJSON *reply = trpi_call_reply(), *value = trpi_payload_to_json(node->system, answer);
+    (void)trpi_json_add_text(reply, "from", from);
+    (void)cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms);
+    if (!value || !cJSON_AddItemToObject(reply, "reply", value)) {
+        cJSON_Delete(value);
+        cJSON_Delete(reply);
+        reply = NULL;
+    }
+    trpi_call_answer(call, reply);
+}
+
+/* ---- entities: a path without a host (FUTURE-20) --------------------------------------------- */
+
+#define ENTITY_PREFIX "/cluster/"
+
+static bool
+is_entity_path(const char *path)
+{
+    return strncmp(path, ENTITY_PREFIX, strlen(ENTITY_PREFIX)) == 0;
+}
+
+/* Read the path of an entity whose type is started on this node; else it is refused. */
+static bool
+entity_parse(trp_node *node, trpi_call *call, const char *what, trp_entity *ret_entity)
+{
+    const char *path = call->request.path, *name = path + strlen(ENTITY_PREFIX);
+    char type[TRP_ENTITY_TYPE_BYTES_MAX + 1];
+    trpi_sharding_place place;
+    if (trp_entity_parse(path, ret_entity) != TRP_OK) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE,
+                              "write /cluster/TYPE/ID; other bytes of the ID are %XX",
+                              "'%.256s' is no path of an entity", path);
+        return false;
+    }
+    (void)snprintf(type, sizeof type, "%.*s", (int)strcspn(name, "/"), name);
+    if (trpi_sharding_find(node->system, type, ret_entity->id, ret_entity->id_bytes, &place) !=
+        TRP_OK) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NOT_FOUND, "troupe shards",
+                              "no type of entities '%s' is started on this node", type);
+        return false;
+    }
+    if (trpi_call_wanted(call) != TRP_OK) {
+        trpi_call_refuse_order(call, TRP_ECANCELED, what);
+        return false;
+    }
+    return true;
+}
+
+static void
+entity_send(trp_node *node, trpi_call *call, const message *m)
+{
+    trp_entity entity;
+    if (!entity_parse(node, call, "send", &entity)) {
+        return;
+    }
+    trp_err err = trp_system_entity_tell(node->system, &entity, m->type, m->payload, m->bytes);
+    if (err != TRP_OK) {
+        refuse_err(node, call, err, call->request.path);
+        return;
+    }
+    cJSON *reply = trpi_call_reply();
+    (void)trpi_json_add_text(reply, "path", call->request.path);
+    trpi_call_answer(call, reply);
+}
+
+static void
+entity_ask(trp_node *node, trpi_call *call, const message *m)
+{
+    const char *path = call->request.path;
+    trp_entity entity;
+    trp_msg *answer = NULL;
+    if (!entity_parse(node, call, "ask", &entity)) {
+        return;
+    }
+    uint64_t before_ns = trpi_call_elapsed_ns(call);
+    uint32_t left_ms = trpi_call_left_ms(call);
+    trp_err err = left_ms == 0 ? TRP_ETIMEDOUT
+                               : trp_system_entity_ask(node->system, &entity, m->type, m->payload,
+                                                       m->bytes, left_ms, &answer);
+    if (err == TRP_ETIMEDOUT || err == TRP_ECLOSED) {
+        refuse_err(node, call, err, path);
+    } else if (err != TRP_OK) {
+        trpi_call_refuse_text(call, err == TRP_EDATA ? TRPI_CTL_EXIT_DATA : TRPI_CTL_EXIT_NO, NULL,
+                              "%s refused: %s", path, trp_strerror(err));
+    } else {
+        double elapsed_ms = (double)(trpi_call_elapsed_ns(call) - before_ns) / 1e6;
+        reply_give(node, call, path, elapsed_ms, answer);
+    }
+    trp_msg_free(answer);
+}
+
+/* ---- actors ---------------------------------------------------------------------------------- */
+
 void
 trpi_node_serve_send(trp_node *node, trpi_call *call)
 {
@@ -225,6 +325,11 @@ trpi_node_serve_send(trp_node *node, trpi_call *call)
     message m;
     char path[PATH_TEXT_BYTES];
     if (!message_make(call, &m)) {
+        return;
+    }
+    if (is_entity_path(call->request.path)) {
+        entity_send(node, call, &m);
+        trpi_free(m.owned);
         return;
     }
     bool may = target_resolve(node, call, &to, &ref) && fits_frame(node, call, &to, &m);
@@ -271,6 +376,11 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     if (!message_make(call, &m)) {
         return;
     }
+    if (is_entity_path(call->request.path)) {
+        entity_ask(node, call, &m);
+        trpi_free(m.owned);
+        return;
+    }
     bool may = target_resolve(node, call, &to, &ref);
     if (may && trpi_call_wanted(call) != TRP_OK) {
         trpi_call_refuse_order(call, TRP_ECANCELED, "ask");
@@ -290,17 +400,9 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     if (err != TRP_OK) {
         refuse_failure(node, call, err, path, answer);
     } else {
-        cJSON *reply = trpi_call_reply(), *value = trpi_payload_to_json(node->system, answer);
         (void)snprintf(from, sizeof from, "%s#%llu", path,
                        (unsigned long long)ref.generation << 32 | ref.slot);
-        (void)trpi_json_add_text(reply, "from", from);
-        (void)cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms);
-        if (!value || !cJSON_AddItemToObject(reply, "reply", value)) {
-            cJSON_Delete(value);
-            cJSON_Delete(reply);
-            reply = NULL;
-        }
-        trpi_call_answer(call, reply);
+        reply_give(node, call, from, elapsed_ms, answer);
     }
     trp_msg_free(answer);
     trpi_free(m.owned);

@@ -42,6 +42,9 @@ ask_all 2
 # ClusterShardingSpec
 check entities_are_spread test "$(printf '%s\n' "${homes[@]}" | sort -u | wc -l)" -ge 3
 place() { ctl "$1" entity tally "$2" | awk '$1 == "node" { print $2 }'; }
+# FUTURE-20
+expect entity_is_asked_by_its_path 0 ctl 2 ask /cluster/tally/a again --timeout 5s
+has its_answer_names_its_home "${homes[a]}"
 is entity_says_where_it_lives "$(place 2 a)" "${homes[a]}"
 expect shards_from_a_node_that_does_not_coordinate 0 ctl 3 shards tally
 has shards_names_the_coordinator "coordinator"

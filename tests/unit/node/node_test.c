@@ -200,6 +200,71 @@ lone_node_forms_a_cluster_answers_and_leaves(void)
     UNIT_TRUE(access(path + strlen("control.socket="), F_OK) != 0);
 }
 
+static trp_err
+echo_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (!trp_msg_is(msg, &trp_string_type)) {
+        return TRP_EUNHANDLED;
+    }
+    trp_entity self;
+    char text[64];
+    UNIT_EQUAL(trp_entity_self(ctx, &self), TRP_OK);
+    (void)snprintf(text, sizeof text, "%.*s: %.*s", self.id_bytes, self.id, (int)trp_msg_bytes(msg),
+                   (const char *)trp_msg_payload(msg));
+    trp_reply_text(ctx, text);
+    return TRP_OK;
+}
+
+static double
+exit_of(const char *socket_path, const char *request)
+{
+    cJSON *reply = control_ask(socket_path, request);
+    UNIT_REQUIRE(reply != NULL);
+    double code = cJSON_GetNumberValue(cJSON_GetObjectItem(reply, "exit"));
+    cJSON_Delete(reply);
+    return code;
+}
+
+/* FUTURE-20 */
+static void
+an_entity_is_told_and_asked_by_a_path_without_a_host(void)
+{
+    static const trp_behaviour echo = TRP_BEHAVIOUR_INIT("echo", char, echo_receive);
+    char path[128], why[256] = "";
+    socket_setting(path, sizeof path);
+    const char *extra[] = { "cluster.seed-nodes=self", "cluster.control-socket=on", path, NULL };
+    trp_sharding_options options = TRP_SHARDING_OPTIONS_INIT;
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    options.type = "echo";
+    options.behaviour = &echo;
+    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+    UNIT_WAIT(self_is_up(node), 60000);
+    UNIT_EQUAL(trp_sharding_start(trp_node_system(node), &options, why, sizeof why), TRP_OK);
+    const char *socket_path = trp_node_control_path(node);
+    cJSON *reply =
+        control_ask(socket_path, "{\"cmd\":\"ask\",\"path\":\"/cluster/echo/a%2Fb\",\"type\":"
+                                 "\"string\",\"text\":\"hello\",\"timeoutMs\":30000}");
+    UNIT_TEXT(trpi_json_get_text(reply, "from"), "/cluster/echo/a%2Fb");
+    UNIT_TEXT(trpi_json_get_text(cJSON_GetObjectItem(reply, "reply"), "text"), "a/b: hello");
+    cJSON_Delete(reply);
+    reply = control_ask(socket_path, "{\"cmd\":\"send\",\"path\":\"/cluster/echo/c\",\"type\":"
+                                     "\"string\",\"text\":\"hello\"}");
+    UNIT_TEXT(trpi_json_get_text(reply, "path"), "/cluster/echo/c");
+    cJSON_Delete(reply);
+    UNIT_EQUAL(exit_of(socket_path, "{\"cmd\":\"ask\",\"path\":\"/cluster/echo/a\",\"type\":"
+                                    "\"json\",\"text\":\"[1]\",\"timeoutMs\":30000}"),
+               TRPI_CTL_EXIT_NO);
+    UNIT_EQUAL(exit_of(socket_path, "{\"cmd\":\"ask\",\"path\":\"/cluster/none/a\",\"type\":"
+                                    "\"string\",\"text\":\"hello\"}"),
+               TRPI_CTL_EXIT_NOT_FOUND);
+    UNIT_EQUAL(exit_of(socket_path, "{\"cmd\":\"send\",\"path\":\"/cluster/echo/\",\"type\":"
+                                    "\"string\",\"text\":\"hello\"}"),
+               TRPI_CTL_EXIT_USAGE);
+    trp_node_close(node);
+}
+
 /* Lines take their time; counts those that speak of actors which did not end. */
 static void
 slow_log(void *arg, const trp_log_line *line)
@@ -367,5 +432,6 @@ UNIT(peers_tells_the_state_the_reason_and_what_comes_next)
 UNIT(leaving_what_was_never_joined_ends_at_once)
 UNIT(node_tells_when_its_system_has_ended)
 UNIT(configuration_is_there_for_the_program)
+UNIT(an_entity_is_told_and_asked_by_a_path_without_a_host)
 UNIT(lone_node_forms_a_cluster_answers_and_leaves)
 UNIT_END
