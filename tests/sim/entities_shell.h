@@ -24,9 +24,10 @@ static uint32_t hand_off, allocation;
 static trp_allocation_fn allocate;
 static uint32_t refused_answers; /* of it, logged */
 static uint32_t members_min;
-static uint32_t homes_from; /* pin_shards(): node */
-static uint32_t proxies;    /* nodes that host no entity: bits */
-static bool repeats_orders; /* all keepers give all orders again and again */
+static trp_entity_shard_fn shard_of; /* NULL: by the id's hash */
+static uint32_t homes_from;          /* pin_shards(): node */
+static uint32_t proxies;             /* nodes that host no entity: bits */
+static bool repeats_orders;          /* all keepers give all orders again and again */
 static char refusal[512];
 
 static uint32_t
@@ -142,6 +143,7 @@ type_start(trp_sim *sim, uint32_t node)
     options.rebalance_ms = 2000;
     options.hand_off = hand_off;
     options.members_min = members_min;
+    options.shard = shard_of;
     options.allocation = allocation;
     options.allocate = allocate;
     options.allocate_arg = &homes_from;
@@ -193,6 +195,7 @@ options_of(uint32_t nodes)
     expected = 0;
     proxies = hand_off = allocation = refused_answers = homes_from = members_min = 0;
     allocate = NULL;
+    shard_of = NULL;
     repeats_orders = false;
     return options;
 }

@@ -307,6 +307,34 @@ waits_for_members(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, disordered + doubled == 0);
 }
 
+/* Each entity has a shard of its own, as the program says. */
+static uint32_t
+own_shard(const void *id, size_t id_bytes, uint32_t shards)
+{
+    char text[16] = "";
+    UNIT_REQUIRE(id_bytes < sizeof text);
+    memcpy(text, id, id_bytes);
+    return (uint32_t)strtoul(text + sizeof "pupil-" - 1, NULL, 10) % shards;
+}
+
+static void
+each_has_its_shard(trp_sim *sim, void *arg)
+{
+    uint32_t *going = arg;
+    struct table table = { 0 };
+    trpi_sharding_place place;
+    leaves_under_messages(sim, going);
+    for (uint32_t i = 0; i < NODES; i++) {
+        if (i != *going) {
+            trpi_sharding_each(trp_sim_system(sim, i), table_add, &table);
+        }
+    }
+    TRP_SIM_CHECK(sim, table.here == ENTITIES);
+    TRP_SIM_CHECK(sim, trpi_sharding_find(trp_sim_system(sim, 0), "pupil", "pupil-17", 8, &place) ==
+                           TRP_OK);
+    TRP_SIM_CHECK(sim, place.shard == 17);
+}
+
 /* A type with another number of shards is refused, and both numbers are named. */
 static void
 another_number_is_refused(trp_sim *sim, void *arg)
@@ -449,6 +477,19 @@ messages_are_dropped_while_a_shard_moves_where_the_type_says_so(void)
     }
 }
 
+/* ClusterShardingSingleShardPerEntitySpec */
+static void
+each_entity_may_have_a_shard_of_its_own(void)
+{
+    uint32_t going = NODES - 1;
+    trp_sim_options options = options_of(NODES);
+    shard_of = own_shard;
+    for (uint32_t i = 0; i < NODES; i++) {
+        shards_of_node[i] = ENTITIES;
+    }
+    play(each_has_its_shard, &going, &options);
+}
+
 /* FUTURE-10; ClusterShardingCustomShardAllocationSpec, ExternalShardAllocationSpec */
 static void
 shards_live_where_the_program_says(void)
@@ -538,6 +579,7 @@ UNIT(entities_of_a_killed_node_answer_elsewhere)
 UNIT(entities_answer_when_the_coordinator_was_killed)
 UNIT(a_node_that_starts_the_type_later_gets_shards)
 UNIT(messages_are_dropped_while_a_shard_moves_where_the_type_says_so)
+UNIT(each_entity_may_have_a_shard_of_its_own)
 UNIT(shards_live_where_the_program_says)
 UNIT(what_the_program_names_wrongly_is_refused)
 UNIT(no_shard_has_a_home_before_the_least_members_are_there)
