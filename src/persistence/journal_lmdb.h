@@ -13,8 +13,9 @@
 #include "base/table.h"
 
 #define TRPI_LMDB_KEY_BYTES 16
-#define TRPI_LMDB_DELETE_EVENTS_MAX 4096u /* of one transaction */
-#define TRPI_LMDB_KNOWN_MAX 262144u       /* names in memory; above it they are read again */
+#define TRPI_LMDB_DELETE_EVENTS_MAX 4096u      /* of one transaction */
+#define TRPI_LMDB_DELETE_BYTES_MAX (64u << 20) /* of their rows */
+#define TRPI_LMDB_KNOWN_MAX 262144u            /* names in memory; above it they are read again */
 
 /* A number with its place: events and snapshots have {id, number}, tagged ones {tag, offset}. */
 typedef struct trpi_lmdb_key {
@@ -49,7 +50,6 @@ typedef struct trpi_lmdb_store {
     uint64_t end_page;   /* behind the last page in use, at the start of the transaction */
     uint64_t free_pages; /* before end_page; UINT64_MAX: not counted yet */
     uint64_t pages;      /* that the transaction may have taken so far */
-    bool is_deleting;    /* the operation at hand has deleted something in earlier ones */
 } trpi_lmdb_store;
 
 /* Open the directory. Errors: those of trp_journal_lmdb_open; why says more. */
@@ -68,9 +68,12 @@ trp_err trpi_lmdb_room(trpi_lmdb_store *store, uint64_t pages, bool growth, char
                        size_t why_bytes);
 
 /* Carry out an operation that changes something. 0: it has been answered with its done function
- * set aside, and EAGAIN: all but the rest of a large deletion, call again in the next transaction.
- * Another code of LMDB: the transaction is of no use any more. */
+ * set aside, and EAGAIN: the first slice of a large deletion has. Another code of LMDB: the
+ * transaction is of no use any more. */
 int trpi_lmdb_change(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op);
+/* Likewise, one slice of a deletion; is_begun: not the first. */
+int trpi_lmdb_delete(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op, bool is_begun);
+int trpi_lmdb_snapshot_delete(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op);
 /* Carry out a read and answer it. */
 void trpi_lmdb_read(const trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op);
 
@@ -95,6 +98,22 @@ int trpi_lmdb_id_find(const trpi_lmdb_store *store, MDB_txn *txn, const char *id
                       uint64_t *ret_number, uint64_t *ret_floor);
 /* Return the number of the last row of `first` in a table with keys of two numbers; 0: none. */
 int trpi_lmdb_last(MDB_txn *txn, MDB_dbi table, uint64_t first, uint64_t *ret_number);
+
+/* Steps of operations. They return a code of LMDB, or that the operation has been answered. */
+#define TRPI_LMDB_ANSWERED (-1)
+int trpi_lmdb_refuse(trp_journal_op *op, trp_err err, const char *why);
+int trpi_lmdb_done(trp_journal_op *op); /* returns 0 */
+/* Answer op as fenced unless its epoch is the present one. */
+int trpi_lmdb_fence_check(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op);
+/* Find what is known of an id; *ret_id NULL: it has never been written. */
+int trpi_lmdb_id_known(trpi_lmdb_store *store, MDB_txn *txn, const char *name,
+                       trpi_lmdb_known **ret_id);
+/* Write the row of an id: its number, and the highest number that no event shows any more. */
+int trpi_lmdb_id_write(const trpi_lmdb_store *store, MDB_txn *txn, trpi_lmdb_known *id,
+                       uint64_t floor);
+/* Find the number of a tag, or give it one. */
+int trpi_lmdb_tag_number(trpi_lmdb_store *store, MDB_txn *txn, const char *name,
+                         uint64_t *ret_number);
 
 #endif /* HAVE_LMDB */
 #endif

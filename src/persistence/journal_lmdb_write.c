@@ -5,7 +5,6 @@
  *       that a refused one costs no other of its transaction.
  *   journal-lmdb-L5  Names in memory are in step with the transaction; one that is not committed
  *       makes us forget them all (trpi_lmdb_store_forget).
- *   journal-lmdb-L6  Offsets grow: the last one is noted before its event is deleted.
  * Cost.  Of an event: one row, one entry of the offsets (at their end: MDB_APPEND), one for a tag.
  * Tests. the conformance kit; tests/unit/persistence/journal_lmdb_test.c
  */
@@ -25,18 +24,15 @@
 #define PAGES_OF_A_TRANSACTION 48u
 #define INLINE_BYTES_MAX 2000u /* of a row within a page of 4 KiB */
 
-/* A result of steps besides codes of LMDB: the operation has been answered. */
-#define ANSWERED (-1)
-
-static int
-op_refuse(trp_journal_op *op, trp_err err, const char *why)
+int
+trpi_lmdb_refuse(trp_journal_op *op, trp_err err, const char *why)
 {
     trp_journal_op_finish(op, TRP_JOURNAL_REFUSED, err, "%s", why);
-    return ANSWERED;
+    return TRPI_LMDB_ANSWERED;
 }
 
-static int
-op_done(trp_journal_op *op)
+int
+trpi_lmdb_done(trp_journal_op *op)
 {
     trp_journal_op_finish(op, TRP_JOURNAL_DONE, TRP_OK, NULL);
     return 0;
@@ -115,9 +111,8 @@ trpi_lmdb_id_find(const trpi_lmdb_store *store, MDB_txn *txn, const char *id, ui
     return code;
 }
 
-/* Find what is known of an id; *ret_id NULL: it has never been written. */
-static int
-id_find(trpi_lmdb_store *store, MDB_txn *txn, const char *name, trpi_lmdb_known **ret_id)
+int
+trpi_lmdb_id_known(trpi_lmdb_store *store, MDB_txn *txn, const char *name, trpi_lmdb_known **ret_id)
 {
     uint64_t number = 0;
     uint64_t floor = 0;
@@ -143,9 +138,8 @@ id_find(trpi_lmdb_store *store, MDB_txn *txn, const char *name, trpi_lmdb_known 
     return 0;
 }
 
-/* Write the row of an id: its number, and the highest number that no event shows any more. */
-static int
-id_write(const trpi_lmdb_store *store, MDB_txn *txn, trpi_lmdb_known *id, uint64_t floor)
+int
+trpi_lmdb_id_write(const trpi_lmdb_store *store, MDB_txn *txn, trpi_lmdb_known *id, uint64_t floor)
 {
     trpi_lmdb_key row = trpi_lmdb_key_of(id->number, floor);
     MDB_val key = text_val(id->name);
@@ -173,7 +167,7 @@ id_make(trpi_lmdb_store *store, MDB_txn *txn, const char *name, trpi_lmdb_known 
     unsigned char number[8];
     MDB_val key = { sizeof number, number };
     MDB_val value = text_val(name);
-    int code = id_find(store, txn, name, ret_id);
+    int code = trpi_lmdb_id_known(store, txn, name, ret_id);
 
     if (code != 0 || *ret_id != NULL) {
         return code;
@@ -186,11 +180,11 @@ id_make(trpi_lmdb_store *store, MDB_txn *txn, const char *name, trpi_lmdb_known 
     trpi_lmdb_u64_put(number, (*ret_id)->number);
     value.mv_size++; /* its NUL: readers give it as it is */
     code = code == 0 ? mdb_put(txn, store->names, &key, &value, MDB_APPEND) : code;
-    return code == 0 ? id_write(store, txn, *ret_id, 0) : code;
+    return code == 0 ? trpi_lmdb_id_write(store, txn, *ret_id, 0) : code;
 }
 
-static int
-tag_number(trpi_lmdb_store *store, MDB_txn *txn, const char *name, uint64_t *ret_number)
+int
+trpi_lmdb_tag_number(trpi_lmdb_store *store, MDB_txn *txn, const char *name, uint64_t *ret_number)
 {
     trpi_lmdb_known *tag = known_find(&store->known_tags, name);
     unsigned char number[8];
@@ -268,7 +262,7 @@ change_claim(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
         return code;
     }
     if (trpi_lmdb_room(store, PAGES_OF_AN_OPERATION, false, why, sizeof why) != TRP_OK) {
-        return op_refuse(op, TRP_EAGAIN, why);
+        return trpi_lmdb_refuse(op, TRP_EAGAIN, why);
     }
     if (scope == NULL) {
         scope = known_add(&store->known_scopes, op->scope);
@@ -285,12 +279,11 @@ change_claim(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
     memcpy(row + 8, writer, strlen(writer) + 1);
     code = mdb_put(txn, store->scopes, &key, &value, 0);
     op->ret_epoch = scope->number;
-    return code == 0 ? op_done(op) : code;
+    return code == 0 ? trpi_lmdb_done(op) : code;
 }
 
-/* Answer op as fenced unless its epoch is the present one. */
-static int
-fence_check(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
+int
+trpi_lmdb_fence_check(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
 {
     trpi_lmdb_known *scope = NULL;
     int code = scope_find(store, txn, op->scope, &scope);
@@ -300,7 +293,7 @@ fence_check(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
     }
     trpi_journal_op_fenced(op, scope != NULL ? scope->number : 0,
                            scope != NULL ? scope->writer : "");
-    return ANSWERED;
+    return TRPI_LMDB_ANSWERED;
 }
 
 /* ---- events and snapshots -------------------------------------------------------------------- */
@@ -353,7 +346,7 @@ offset_put(trpi_lmdb_store *store, MDB_txn *txn, const trp_journal_event *event,
     code = mdb_put(txn, store->offsets, &key, &value, MDB_APPEND);
     for (uint32_t i = 0; code == 0 && i < event->tags_count; i++) {
         uint64_t tag = 0;
-        code = tag_number(store, txn, event->tags[i], &tag);
+        code = trpi_lmdb_tag_number(store, txn, event->tags[i], &tag);
         trpi_lmdb_key entry = trpi_lmdb_key_of(tag, store->offset);
         MDB_val tag_key = { sizeof entry, &entry };
         code = code == 0 ? mdb_put(txn, store->tagged, &tag_key, &value, 0) : code;
@@ -379,7 +372,7 @@ number_check(const trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op,
     }
     if (!is_next) {
         trpi_journal_op_gap(op, highest);
-        return ANSWERED;
+        return TRPI_LMDB_ANSWERED;
     }
     return 0;
 }
@@ -389,12 +382,12 @@ change_append(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
 {
     trpi_lmdb_known *id = NULL;
     char why[TRP_JOURNAL_WHY_BYTES];
-    int code = fence_check(store, txn, op);
+    int code = trpi_lmdb_fence_check(store, txn, op);
 
-    code = code == 0 ? id_find(store, txn, op->id, &id) : code;
+    code = code == 0 ? trpi_lmdb_id_known(store, txn, op->id, &id) : code;
     code = code == 0 ? number_check(store, txn, op, id) : code;
     if (code == 0 && trpi_lmdb_room(store, pages_of(store, op), true, why, sizeof why) != TRP_OK) {
-        code = op_refuse(op, TRP_EAGAIN, why);
+        code = trpi_lmdb_refuse(op, TRP_EAGAIN, why);
     }
     code = code == 0 && id == NULL ? id_make(store, txn, op->id, &id) : code;
     if (code != 0) {
@@ -409,11 +402,11 @@ change_append(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
     }
     id->highest = op->from + op->events_count - 1;
     if (code == 0 && op->events_count == 0) {
-        code = id_write(store, txn, id, id->highest);
+        code = trpi_lmdb_id_write(store, txn, id, id->highest);
     }
     op->ret_number = id->highest;
     op->ret_offset = store->offset;
-    return code == 0 ? op_done(op) : code;
+    return code == 0 ? trpi_lmdb_done(op) : code;
 }
 
 static int
@@ -421,10 +414,10 @@ change_snapshot(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
 {
     trpi_lmdb_known *id = NULL;
     char why[TRP_JOURNAL_WHY_BYTES];
-    int code = fence_check(store, txn, op);
+    int code = trpi_lmdb_fence_check(store, txn, op);
 
     if (code == 0 && trpi_lmdb_room(store, pages_of(store, op), true, why, sizeof why) != TRP_OK) {
-        code = op_refuse(op, TRP_EAGAIN, why);
+        code = trpi_lmdb_refuse(op, TRP_EAGAIN, why);
     }
     code = code == 0 ? id_make(store, txn, op->id, &id) : code;
     if (code != 0) {
@@ -433,161 +426,10 @@ change_snapshot(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
     const trp_journal_event *snapshot = &op->events[0];
     code = row_put(NULL, txn, store->snapshots, trpi_lmdb_key_of(id->number, snapshot->number),
                    snapshot, snapshot->number, 0);
-    return code == 0 ? op_done(op) : code;
+    return code == 0 ? trpi_lmdb_done(op) : code;
 }
 
-/* ---- deletion -------------------------------------------------------------------------------- */
-
-/* Delete the entries of an event's offset. */
-static int
-offset_delete(trpi_lmdb_store *store, MDB_txn *txn, const trp_journal_event *event)
-{
-    unsigned char offset[8];
-    MDB_val key = { sizeof offset, offset };
-    MDB_val name = { 6, "offset" };
-    int code = 0;
-
-    trpi_lmdb_u64_put(offset, event->offset);
-    if (event->offset == store->offset) { /* journal-lmdb-L6 */
-        MDB_val value = { sizeof offset, offset };
-        code = mdb_put(txn, store->meta, &name, &value, 0);
-    }
-    code = code == 0 ? mdb_del(txn, store->offsets, &key, NULL) : code;
-    for (uint32_t i = 0; code == 0 && i < event->tags_count; i++) {
-        uint64_t tag = 0;
-        code = tag_number(store, txn, event->tags[i], &tag);
-        trpi_lmdb_key entry = trpi_lmdb_key_of(tag, event->offset);
-        MDB_val tag_key = { sizeof entry, &entry };
-        code = code == 0 ? mdb_del(txn, store->tagged, &tag_key, NULL) : code;
-    }
-    return code == MDB_NOTFOUND ? MDB_CORRUPTED : code;
-}
-
-/* Delete the first events of an id, some at a time. EAGAIN: there are more. */
-static int
-events_delete(trpi_lmdb_store *store, MDB_txn *txn, uint64_t id, uint64_t to)
-{
-    const char *tags[TRP_JOURNAL_TAGS_MAX];
-    trpi_lmdb_key first = trpi_lmdb_key_of(id, 0);
-    MDB_val key = { sizeof first, &first };
-    MDB_val row;
-    MDB_cursor *cursor = NULL;
-    uint32_t count = 0;
-    int code = mdb_cursor_open(txn, store->events, &cursor);
-
-    if (code != 0) {
-        return code;
-    }
-    code = mdb_cursor_get(cursor, &key, &row, MDB_SET_RANGE);
-    while (code == 0 && trpi_lmdb_u64_get(key.mv_data) == id) {
-        uint64_t number = trpi_lmdb_u64_get((const unsigned char *)key.mv_data + 8);
-        trp_journal_event event;
-        if (to != 0 && number > to) {
-            break;
-        }
-        if (count++ == TRPI_LMDB_DELETE_EVENTS_MAX) {
-            code = EAGAIN;
-            break;
-        }
-        /* One that is damaged leaves entries that lead nowhere: readers pass them. */
-        if (trpi_lmdb_row_read(&row, number, tags, &event)) {
-            code = offset_delete(store, txn, &event);
-        }
-        code = code == 0 ? mdb_cursor_del(cursor, 0) : code;
-        code = code == 0 ? mdb_cursor_get(cursor, &key, &row, MDB_NEXT) : code;
-    }
-    mdb_cursor_close(cursor);
-    return code == MDB_NOTFOUND ? 0 : code;
-}
-
-static int
-change_delete(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
-{
-    trpi_lmdb_known *id = NULL;
-    char why[TRP_JOURNAL_WHY_BYTES];
-    int code = fence_check(store, txn, op);
-
-    code = code == 0 ? id_find(store, txn, op->id, &id) : code;
-    if (code == 0 && id == NULL) {
-        return op_done(op);
-    }
-    if (code == 0 && trpi_lmdb_room(store, 16, false, why, sizeof why) != TRP_OK) {
-        code = op_refuse(op, TRP_EAGAIN, why);
-    }
-    if (code == 0 && id->floor != id->highest) {
-        code = id_write(store, txn, id, id->highest);
-    }
-    code = code == 0 ? events_delete(store, txn, id->number, op->to) : code;
-    store->is_deleting = store->is_deleting || code == EAGAIN;
-    if (code == 0) {
-        op->ret_number = id->highest;
-        store->is_deleting = false;
-        return op_done(op);
-    }
-    return code;
-}
-
-/* Count the snapshots of an id. */
-static int
-snapshots_count(MDB_cursor *cursor, uint64_t id, uint32_t *ret_count)
-{
-    trpi_lmdb_key first = trpi_lmdb_key_of(id, 0);
-    MDB_val key = { sizeof first, &first };
-    MDB_val row;
-    int code = mdb_cursor_get(cursor, &key, &row, MDB_SET_RANGE);
-
-    for (*ret_count = 0; code == 0 && trpi_lmdb_u64_get(key.mv_data) == id; ++*ret_count) {
-        code = mdb_cursor_get(cursor, &key, &row, MDB_NEXT);
-    }
-    return code == MDB_NOTFOUND ? 0 : code;
-}
-
-static int
-snapshots_delete(MDB_cursor *cursor, trp_journal_op *op, uint64_t id)
-{
-    trpi_lmdb_key first = trpi_lmdb_key_of(id, 0);
-    MDB_val key = { sizeof first, &first };
-    MDB_val row;
-    uint32_t count = 0;
-    int code = snapshots_count(cursor, id, &count);
-
-    for (; code == 0 && count > op->keep; count--) {
-        key = (MDB_val){ sizeof first, &first };
-        code = mdb_cursor_get(cursor, &key, &row, MDB_SET_RANGE);
-        if (code != 0 ||
-            (op->to != 0 && trpi_lmdb_u64_get((unsigned char *)key.mv_data + 8) > op->to)) {
-            break;
-        }
-        code = mdb_cursor_del(cursor, 0);
-        op->ret_count++;
-    }
-    return code;
-}
-
-static int
-change_snapshot_delete(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
-{
-    trpi_lmdb_known *id = NULL;
-    MDB_cursor *cursor = NULL;
-    char why[TRP_JOURNAL_WHY_BYTES];
-    int code = fence_check(store, txn, op);
-
-    code = code == 0 ? id_find(store, txn, op->id, &id) : code;
-    if (code == 0 && id == NULL) {
-        return op_done(op);
-    }
-    if (code == 0 && trpi_lmdb_room(store, 16, false, why, sizeof why) != TRP_OK) {
-        code = op_refuse(op, TRP_EAGAIN, why);
-    }
-    code = code == 0 ? mdb_cursor_open(txn, store->snapshots, &cursor) : code;
-    if (code != 0) {
-        return code;
-    }
-    op->ret_count = 0;
-    code = snapshots_delete(cursor, op, id->number);
-    mdb_cursor_close(cursor);
-    return code == 0 ? op_done(op) : code;
-}
+/* ---- one of them ----------------------------------------------------------------------------- */
 
 int
 trpi_lmdb_change(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
@@ -602,13 +444,13 @@ trpi_lmdb_change(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
         code = change_append(store, txn, op);
         break;
     case TRP_JOURNAL_DELETE:
-        code = change_delete(store, txn, op);
+        code = trpi_lmdb_delete(store, txn, op, false);
         break;
     case TRP_JOURNAL_SNAPSHOT_SAVE:
         code = change_snapshot(store, txn, op);
         break;
     case TRP_JOURNAL_SNAPSHOT_DELETE:
-        code = change_snapshot_delete(store, txn, op);
+        code = trpi_lmdb_snapshot_delete(store, txn, op);
         break;
     case TRP_JOURNAL_EVENTS:
     case TRP_JOURNAL_TAGGED:
@@ -617,7 +459,7 @@ trpi_lmdb_change(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
     case TRP_JOURNAL_SCOPES:
         break;
     }
-    return code == ANSWERED ? 0 : code;
+    return code == TRPI_LMDB_ANSWERED ? 0 : code;
 }
 
 #endif

@@ -13,7 +13,8 @@ pkginclude_HEADERS += include/troupe/journal_query.h include/troupe/projection.h
 troupe_sources += src/persistence/journal_ask.c src/persistence/journal_query.c src/persistence/journal_watch.c \
 	src/persistence/projection.c src/persistence/projection_store.c
 pkginclude_HEADERS += include/troupe/journal_lmdb.h
-troupe_sources += src/persistence/journal_lmdb.c src/persistence/journal_lmdb_read.c src/persistence/journal_lmdb_row.c \
+troupe_sources += src/persistence/journal_lmdb.c src/persistence/journal_lmdb_delete.c src/persistence/journal_lmdb_lot.c \
+	src/persistence/journal_lmdb_read.c src/persistence/journal_lmdb_row.c \
 	src/persistence/journal_lmdb_store.c src/persistence/journal_lmdb_write.c
 # reliable delivery: engines, and the actors that feed them
 pkginclude_HEADERS += include/troupe/delivery.h

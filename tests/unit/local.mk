@@ -170,6 +170,7 @@ tests_unit_sim_sim_tests_SOURCES = \
 check_PROGRAMS += tests/unit/persistence/persistence_tests
 tests_unit_persistence_persistence_tests_LDADD = $(unit_ldadd)
 tests_unit_persistence_persistence_tests_SOURCES = \
+	tests/unit/persistence/deletion_loss_test.c \
 	tests/unit/persistence/delivery_durable_test.c \
 	tests/unit/persistence/delivery_engine_test.c \
 	tests/unit/persistence/delivery_test.c \
@@ -185,6 +186,7 @@ tests_unit_persistence_persistence_tests_SOURCES = \
 	tests/unit/persistence/persistent_recover_test.c \
 	tests/unit/persistence/persistent_test.c \
 	tests/unit/persistence/power_loss_test.c \
+	tests/unit/persistence/power_record.c \
 	tests/unit/persistence/projection_test.c \
 	tests/unit/persistence/unconfirmed_test.c
 

@@ -313,6 +313,165 @@ a_damaged_event_ends_its_read_with_an_error_that_names_it(void)
     book_close(&b);
 }
 
+/* ---- between the slices of a deletion -------------------------------------------------------- */
+
+enum { LARGE_GROUPS = 60, LARGE_EACH = 1000, LARGE = LARGE_GROUPS * LARGE_EACH, OTHERS = 10 };
+
+/* Answers come on the journal's threads; each has its place among them. */
+static struct {
+    const book *b;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t answers;
+    uint32_t deletion_at, read_at, append_at, other_at, look_at;
+    trp_journal_op deletion, read, append, other, look;
+    uint32_t others; /* appends of the other id that are done */
+} between = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void
+between_note(uint32_t *at)
+{
+    pthread_mutex_lock(&between.lock);
+    *at = ++between.answers;
+    pthread_cond_signal(&between.changed);
+    pthread_mutex_unlock(&between.lock);
+}
+
+static void
+between_wait(const uint32_t *at)
+{
+    pthread_mutex_lock(&between.lock);
+    while (*at == 0) {
+        pthread_cond_wait(&between.changed, &between.lock);
+    }
+    pthread_mutex_unlock(&between.lock);
+}
+
+static void
+deletion_done(trp_journal_op *op)
+{
+    (void)op;
+    between_note(&between.deletion_at);
+}
+
+static void
+read_done(trp_journal_op *op)
+{
+    (void)op;
+    between_note(&between.read_at);
+}
+
+static void
+append_done(trp_journal_op *op)
+{
+    (void)op;
+    between_note(&between.append_at);
+}
+
+static void
+look_done(trp_journal_op *op)
+{
+    (void)op;
+    between_note(&between.look_at);
+}
+
+static void
+between_submit(trp_journal_op *op, trp_journal_kind kind, const char *id, trp_journal_done_fn done)
+{
+    static const trp_journal_event event = { .type = "t", .data = "x", .bytes = 1 };
+    *op = (trp_journal_op)TRP_JOURNAL_OP_INIT;
+    op->kind = kind;
+    op->id = id;
+    op->scope = "b";
+    op->epoch = between.b->epoch;
+    op->events = kind == TRP_JOURNAL_APPEND ? &event : NULL;
+    op->events_count = kind == TRP_JOURNAL_APPEND;
+    op->from = kind != TRP_JOURNAL_APPEND ? 0
+               : strcmp(id, "b") == 0     ? LARGE + 1
+                                          : between.others + 1;
+    op->to = kind == TRP_JOURNAL_DELETE ? LARGE - 1 : 0;
+    op->done = done;
+    between.b->driver->submit(between.b->driver->arg, op);
+}
+
+/* The next append is submitted before the next slice. One waits for a read in the place of the
+ * thread that writes, so that no slice ends meanwhile. */
+static void
+other_done(trp_journal_op *op)
+{
+    UNIT_EQUAL(op->err, TRP_OK);
+    if (++between.others < OTHERS) {
+        between_submit(&between.other, TRP_JOURNAL_APPEND, "other", other_done);
+        return;
+    }
+    between_note(&between.other_at);
+    between_submit(&between.look, TRP_JOURNAL_EVENTS, "other", look_done);
+    between_wait(&between.look_at);
+}
+
+static void
+large_fill(const book *b)
+{
+    static trp_journal_event events[LARGE_EACH];
+    for (uint64_t i = 0; i < LARGE_EACH; i++) {
+        events[i] = (trp_journal_event){ .type = "t", .data = "x", .bytes = 1 };
+    }
+    for (uint64_t i = 0; i < LARGE_GROUPS; i++) {
+        trp_journal_op op = TRP_JOURNAL_OP_INIT;
+        op.kind = TRP_JOURNAL_APPEND;
+        op.id = op.scope = "b";
+        op.epoch = b->epoch;
+        op.from = i * LARGE_EACH + 1;
+        op.events = events;
+        op.events_count = LARGE_EACH;
+        UNIT_EQUAL(trp_journal_call(b->driver, &op), TRP_OK);
+    }
+}
+
+static void
+others_go_on_between_the_slices_of_a_deletion(void)
+{
+    book b;
+    book_open(&b, 64 * MIB);
+    large_fill(&b);
+    between.b = &b;
+    between_submit(&between.deletion, TRP_JOURNAL_DELETE, "b", deletion_done);
+    between_submit(&between.read, TRP_JOURNAL_EVENTS, "b", read_done);
+    between_submit(&between.append, TRP_JOURNAL_APPEND, "b", append_done);
+    between_submit(&between.other, TRP_JOURNAL_APPEND, "other", other_done);
+    between_wait(&between.append_at);
+    between_wait(&between.look_at);
+    UNIT_EQUAL(between.deletion.err, TRP_OK);
+    UNIT_EQUAL(between.deletion.ret_number, LARGE);
+    UNIT_TRUE(between.other_at < between.deletion_at && between.look_at < between.deletion_at);
+    UNIT_EQUAL(between.look.ret_number, OTHERS);
+    /* Operations of its id come behind it, in order. */
+    UNIT_TRUE(between.deletion_at < between.read_at && between.read_at < between.append_at);
+    UNIT_EQUAL(between.read.ret_count, 1);
+    UNIT_EQUAL(between.read.ret_number, LARGE);
+    UNIT_EQUAL(between.append.err, TRP_OK);
+    book_reopen(&b);
+    UNIT_EQUAL(book_call(&b, TRP_JOURNAL_EVENTS, 0).ret_count, 2);
+    book_close(&b);
+}
+
+/* The end of a journal waits for a deletion that has begun, and for what is behind it. */
+static void
+a_deletion_ends_before_its_journal(void)
+{
+    book b;
+    book_open(&b, 64 * MIB);
+    large_fill(&b);
+    between.b = &b;
+    between.deletion_at = between.append_at = 0;
+    between_submit(&between.deletion, TRP_JOURNAL_DELETE, "b", deletion_done);
+    between_submit(&between.append, TRP_JOURNAL_APPEND, "b", append_done);
+    book_reopen(&b);
+    UNIT_TRUE(between.deletion_at != 0 && between.append_at > between.deletion_at);
+    UNIT_EQUAL(book_call(&b, TRP_JOURNAL_EVENTS, 0).ret_count, 2);
+    book_close(&b);
+}
+
 /* ---- what is submitted without waiting ------------------------------------------------------- */
 
 enum { PAIRS = 400 };
@@ -404,6 +563,8 @@ UNIT(a_second_opening_is_refused_in_this_process_and_in_another)
 UNIT(wrong_options_and_foreign_files_are_refused)
 UNIT(a_full_journal_refuses_before_the_write_and_still_deletes)
 UNIT(a_large_deletion_takes_several_transactions_and_keeps_its_place)
+UNIT(others_go_on_between_the_slices_of_a_deletion)
+UNIT(a_deletion_ends_before_its_journal)
 UNIT(a_damaged_event_ends_its_read_with_an_error_that_names_it)
 UNIT(reads_and_writes_of_one_id_keep_their_order)
 UNIT(close_answers_what_waits)
