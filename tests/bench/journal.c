@@ -32,6 +32,8 @@ enum { EVENTS = 50000, ALONE = 200, PATH_BYTES = 256 };
 #define JOURNAL_MESSAGES(M, P) M(P, go, JOURNAL_GO) M(P, next, JOURNAL_NEXT)
 TRP_PROTOCOL(journal, JOURNAL_MESSAGES)
 
+#if defined HAVE_LMDB || defined HAVE_POSTGRES
+
 /* ---- actors ---------------------------------------------------------------------------------- */
 
 typedef struct writer {
@@ -226,22 +228,11 @@ rounds_write(store *s, figures *f, bench_bare *bare, bench_bare *log, uint64_t e
     f->stored += f->events;
 }
 
-/* One actor alone beside commits of one event. */
-static void
-rounds_alone(store *s, figures *f, bench_bare *bare, uint64_t count)
-{
-    for (uint32_t i = 0; i < JOURNAL_ROUNDS; i++) {
-        uint64_t ours_ns = store_write(s, 1, count);
-        f->alone[i] = (double)ours_ns / (double)bare->store(bare, count, 1);
-    }
-    f->stored += JOURNAL_ROUNDS * count;
-}
-
 /* Recover all of what was written, each time in a new system; the last one stays open. */
 static void
-rounds_replay(store *s, figures *f)
+rounds_replay(store *s, figures *f, uint32_t rounds)
 {
-    for (uint32_t i = 0; i < JOURNAL_ROUNDS; i++) {
+    for (uint32_t i = 0; i < rounds; i++) {
         bench_system_end(s->system);
         f->replay[i] = (double)f->stored * 1e9 / (double)store_open(s);
         f->lost +=
@@ -266,6 +257,17 @@ lmdb_open(const store *s, const trp_journal_driver **ret_driver, char *why, size
     trp_journal_lmdb_options options = TRP_JOURNAL_LMDB_OPTIONS_INIT;
     options.directory = s->place;
     return trp_journal_lmdb_open(&options, ret_driver, why, why_bytes);
+}
+
+/* One actor alone beside commits of one event. */
+static void
+rounds_alone(store *s, figures *f, bench_bare *bare, uint64_t count)
+{
+    for (uint32_t i = 0; i < JOURNAL_ROUNDS; i++) {
+        uint64_t ours_ns = store_write(s, 1, count);
+        f->alone[i] = (double)ours_ns / (double)bare->store(bare, count, 1);
+    }
+    f->stored += JOURNAL_ROUNDS * count;
 }
 
 static void
@@ -307,7 +309,7 @@ run_journal(const bench_options *options)
     (void)bare->store(bare, JOURNAL_ACTORS, JOURNAL_ACTORS);
     rounds_write(&s, &f, bare, log, events);
     rounds_alone(&s, &f, bare, events < EVENTS ? events / JOURNAL_ACTORS : ALONE);
-    rounds_replay(&s, &f);
+    rounds_replay(&s, &f, JOURNAL_ROUNDS);
     bench_system_end(s.system);
     bench_print("journal", "lmdb_rate", bench_median(f.ours, JOURNAL_ROUNDS), "events/s");
     bench_print("journal", "lmdb_bare_rate", bench_median(f.bare, JOURNAL_ROUNDS), "events/s");
@@ -330,10 +332,72 @@ run_journal(const bench_options *options)
 
 #endif
 
+/* ---- PostgreSQL ------------------------------------------------------------------------------ */
+
+#ifdef HAVE_POSTGRES
+
+static trp_err
+postgres_open(const store *s, const trp_journal_driver **ret_driver, char *why, size_t why_bytes)
+{
+    trp_journal_postgres_options options = TRP_JOURNAL_POSTGRES_OPTIONS_INIT;
+    options.url = s->place;
+    options.schema = s->schema;
+    return trp_journal_postgres_open(&options, ret_driver, why, why_bytes);
+}
+
+static int
+run_journal_postgres(const bench_options *options)
+{
+    const char *url = bench_option_value(options, "--postgres");
+    char ours[32], other[32];
+    uint64_t events = events_of(options);
+    store s = { .options = options, .place = url, .schema = ours, .open = postgres_open };
+    static figures f;
+
+    if (url == NULL) {
+        (void)fprintf(stderr, "bench: journal-postgres needs --postgres DSN\n");
+        return 64;
+    }
+    (void)snprintf(ours, sizeof ours, "bench_%u", (unsigned)getpid());
+    (void)snprintf(other, sizeof other, "bench_%u_bare", (unsigned)getpid());
+    bench_check(trp_protocol_register(&journal_protocol), "trp_protocol_register");
+    bench_postgres_schema(url, ours, true);
+    bench_postgres_schema(url, other, true);
+    (void)store_open(&s);
+    (void)store_write(&s, JOURNAL_ACTORS, 1);
+    f.stored = JOURNAL_ACTORS;
+    trp_journal_event event = store_look(&s);
+    bench_bare *bare = bench_bare_postgres(url, other, event.type, event.bytes);
+    (void)bare->store(bare, JOURNAL_ACTORS, JOURNAL_ACTORS);
+    rounds_write(&s, &f, bare, NULL, events);
+    rounds_replay(&s, &f, 1);
+    bench_system_end(s.system);
+    bench_print("journal-postgres", "pg_rate", bench_median(f.ours, JOURNAL_ROUNDS), "events/s");
+    bench_print("journal-postgres", "pg_bare_rate", bench_median(f.bare, JOURNAL_ROUNDS),
+                "events/s");
+    bench_print("journal-postgres", "pg_ratio", bench_median(f.ratio, JOURNAL_ROUNDS), "times");
+    bench_print("journal-postgres", "pg_events_per_commit", (double)f.events / (double)f.commits,
+                "events");
+    bench_print("journal-postgres", "pg_replay_rate", f.replay[0], "events/s");
+    bench_print("journal-postgres", "lost", (double)f.lost, "messages");
+    bare->close(bare);
+    bench_postgres_schema(url, ours, false);
+    bench_postgres_schema(url, other, false);
+    return f.lost == 0 ? 0 : 1;
+}
+
+#endif
+
+#endif
+
 const bench_workload bench_journal[] = {
 #ifdef HAVE_LMDB
     { "journal", "1,000 persistent actors, events of 100 B, LMDB, beside bare LMDB; replay",
       run_journal },
+#endif
+#ifdef HAVE_POSTGRES
+    { "journal-postgres", "the same over PostgreSQL (--postgres DSN), beside a bare libpq pipeline",
+      run_journal_postgres },
 #endif
     { NULL, NULL, NULL }
 };

@@ -123,16 +123,6 @@ bench_bare_lmdb(const char *directory, size_t row_bytes)
     return &b->bare;
 }
 
-#else
-
-bench_bare *
-bench_bare_lmdb(const char *directory, size_t row_bytes)
-{
-    (void)directory;
-    (void)row_bytes;
-    return NULL;
-}
-
 #endif
 
 /* ---- a log ----------------------------------------------------------------------------------- */
