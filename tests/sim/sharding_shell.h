@@ -370,10 +370,11 @@ ask_program(uint32_t node, trpi_allocation_question *question)
         uint64_t index = draw(ask->regions_count + 2ull);
         ask->wanted_homes[i] = index > ask->regions_count ? TRP_ALLOCATION_NONE : (uint32_t)index;
     }
-    for (; ask->moves_count < ask->moves_max && draw(3) != 0; ask->moves_count++) {
+    uint32_t moves_max = w.now_ms < END_MS ? ask->moves_max : 0; /* then all come to rest */
+    for (; ask->moves_count < moves_max && draw(3) != 0; ask->moves_count++) {
         ask->moves[ask->moves_count] = (uint32_t)draw(ask->shards + 1ull);
     }
-    ask->moves_count += mood == 1 ? 1 : 0;
+    ask->moves_count += mood == 1 && w.now_ms < END_MS ? 1 : 0; /* maybe one too many */
     w.asked++;
     if (mood == 0) { /* it got lost */
         trpi_free(question);
