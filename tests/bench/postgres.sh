@@ -1,6 +1,6 @@
 #!/bin/bash
 # postgres.sh - `bench journal-postgres` with a private PostgreSQL server that flushes, as it does by default.
-#   postgres.sh [ARGUMENT...]   those of the bench; smoke.sh gives a small count. Each line that is promised is there.
+#   postgres.sh [ARGUMENT...]   those of the bench; tests/run gives a small count. Each line that is promised is there.
 . "$(dirname "$0")/../system/lib.sh"
 . "$(dirname "$0")/../system/lib_postgres.sh"
 test_begin

@@ -89,8 +89,6 @@ if "$bench" 2>&1 | grep -q '^  journal '; then
     smoke journal 2000 lmdb_{rate,bare_rate}:events/s lmdb_ratio:times lmdb_events_per_commit:events lmdb_one_ratio:times \
         log_rate:events/s log_ratio:times replay_rate:events/s flush_rate_{before,after}:1/s
 fi
-TROUPE_BUILDDIR=${TROUPE_BUILDDIR:-.} bash "$(dirname "$0")/postgres.sh" --threads 2 --count 2000
-case $? in 0 | 77) ;; *) status=1 ;; esac
 # Two processes. A build without remoting has no such workload.
 if "$bench" 2>&1 | grep -q '^  remote '; then
     smoke remote $((64000 / sanitized)) {,tls_}{rate_100,rate_1024,rate_65536,rate_100_4s}:messages/s {,tls_}rtt_p{50,99}:us
