@@ -538,6 +538,7 @@ notice_own_pause(trpi_member_core *core)
         trpi_leader_own_pause(core, pause_ms);
         trpi_downing_own_pause(core, pause_ms);
         trpi_seek_own_pause(core, pause_ms);
+        trpi_contact_own_pause(core, pause_ms);
     }
 }
 

@@ -22,6 +22,15 @@
  *       never be sent.
  *   membership-contact-J12 A contact that is waking (trpi_member_now) lets no node in: it may be
  *       removed itself, and would mark a predecessor Down.
+ *   membership-contact-J13 A restarted node has the vote of its predecessor (downing-votes-D6). If
+ *       the contact had not reached that one for half of stable-after, pauses of its own included,
+ *       or if members have removed the contact, then the predecessor may have voted for the removal
+ *       of this side before it ended, and one vote must not count on two sides. So the joiner is
+ *       let in only where this side may go on without it; else it asks others, until this side
+ *       has stopped or the predecessor is removed. Where members are missed for so long, no node is
+ *       let in that leaves this side too small: nodes of a small side that end, start again and
+ *       join each other would keep it for ever. Not with a lease, which has one owner, nor where no
+ *       strategy decides.
  * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: a joiner beyond that asks
  *          again.
  * Tests.   tests/unit/cluster/join_test.c, compat_test.c
@@ -99,6 +108,119 @@ refuse_roles(trpi_member_core *core, const trpi_node_id *from)
     send_nack(core, from, TRPI_NACK_REFUSED, reason);
 }
 
+/* ---- members that were missed for long (membership-contact-J13) ------------------------------ */
+
+static bool
+is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
+{
+    return trpi_address_is_same_place(&m->ident->id.address, &id->address);
+}
+
+/* Return whether this node has not reached that member for so long that the member may have removed
+ * it. A member that was already missed when this node was let in counts as away for long: nobody
+ * here knows since when. */
+static bool
+is_long_away(const trpi_member_core *core, const trpi_gossip_member *m)
+{
+    uint64_t since_ms = trpi_member_unreachable_since_ms(core, m->ident->key);
+    uint64_t away_ms = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
+    return (since_ms != 0 && since_ms <= core->welcome_ms) ||
+           away_ms + core->admission.paused_ms >= core->options.downing.stable_after_ms / 2;
+}
+
+/* Return whether the place of a joiner counts for this side: its predecessor, if it has one, was
+ * reached until it ended. Else the predecessor may have removed this node before. */
+static bool
+is_place_ours(const trpi_member_core *core, const trpi_node_id *from)
+{
+    const trpi_gossip *g = core->gossip;
+    bool any = false, ours = false;
+    for (uint32_t i = trpi_gossip_lower(g, &from->address);
+         i < g->members_count && is_same_place(&g->members[i], from); i++) {
+        any = true;
+        ours = ours ||
+               (g->members[i].status != TRP_MEMBER_DOWN && !is_long_away(core, &g->members[i]));
+    }
+    return (ours || !any) && core->removers.removers_count == 0;
+}
+
+/* Return whether members are missed for so long that they may have removed this side. */
+static bool
+is_long_apart(const trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool apart = core->removers.removers_count > 0;
+    for (uint32_t i = 0; i < g->members_count && g->unreachable_count > 0 && !apart; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        apart = m->unreachable != 0 && m->status != TRP_MEMBER_DOWN && is_long_away(core, m);
+    }
+    return apart;
+}
+
+/* Return whether this side may go on with the place of the joiner, or without it, and without the
+ * members that it does not reach and those that have removed this node. */
+static bool
+goes_on_with(const trpi_member_core *core, const trpi_node_id *from, bool place_ours)
+{
+    const trpi_gossip *g = core->gossip;
+    trpi_downing_count count;
+    uint32_t *marks = trpi_alloc((g->members_count + 1) * sizeof *marks);
+    if (marks == NULL) {
+        return false; /* it asks again */
+    }
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        bool same = is_same_place(m, from);
+        bool away =
+            same ? !place_ours : m->unreachable != 0 || trpi_member_is_remover(core, m->ident->key);
+        marks[i] = away && m->ident->key != core->self->key ? TRPI_MARK_AWAY : TRPI_MARK_CLEAR;
+    }
+    bool goes_on = trpi_member_may_go_on(core, marks, &count);
+    trpi_free(marks);
+    return goes_on;
+}
+
+/* membership-contact-J13 */
+static bool
+may_be_removed(trpi_member_core *core, const trpi_node_id *from)
+{
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
+    bool place_ours = is_place_ours(core, from);
+    if (!trpi_member_resolves(core) || trpi_downing_asks_lease(core->downing) ||
+        (place_ours && !is_long_apart(core)) || goes_on_with(core, from, place_ours)) {
+        return false;
+    }
+    if (core->now.mono_ms >= core->logged.refused_ms) {
+        char text[TRPI_ADDRESS_TEXT_BYTES];
+        trpi_core_log(core, TRP_LOG_WARNING,
+                      "%s is not let in: members were out of reach for so long that they may have "
+                      "removed this node; it asks the others, and is let in here when this side "
+                      "may go on without them (troupe why)",
+                      trpi_address_format(&from->address, text, sizeof text));
+        core->logged.refused_ms = core->now.mono_ms + REFUSED_LOG_MS;
+    }
+    return true;
+}
+
+void
+trpi_contact_own_pause(trpi_member_core *core, uint64_t pause_ms)
+{
+    trpi_assert_slow(pause_ms > 0);
+    core->admission.paused_ms += pause_ms;
+    core->admission.paused_digest = core->gossip != NULL ? core->gossip->digest : 0;
+}
+
+/* Pauses are over when all members have seen a version that came after the last one. */
+static void
+forget_pauses(trpi_member_core *core)
+{
+    if (core->admission.paused_ms > 0 && !core->now.waking &&
+        core->gossip->digest != core->admission.paused_digest &&
+        core->gossip->unreachable_count == 0 && trpi_member_is_converged(core)) {
+        core->admission.paused_ms = 0;
+    }
+}
+
 /* Return whether this node may ask to join; if not, send it the refusal. */
 static bool
 may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
@@ -153,6 +275,12 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
                   "this incarnation was removed from the cluster; restart the process");
         return false;
     }
+    /* membership-contact-J13; a member that asks again for its WELCOME is let in already */
+    if (trpi_gossip_find(core->gossip, trpi_ident_key(from)) == TRPI_GOSSIP_NONE &&
+        may_be_removed(core, from)) {
+        send_nack(core, from, TRPI_NACK_LEAVING, "others may have removed it: ask them");
+        return false;
+    }
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
     return true;
 }
@@ -193,12 +321,6 @@ is_predecessor(const trpi_gossip_member *m, const trpi_node_id *id)
 {
     return m->status != TRP_MEMBER_DOWN && m->ident->id.uid != id->uid &&
            trpi_address_equal(&m->ident->id.address, &id->address);
-}
-
-static bool
-is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
-{
-    return trpi_address_is_same_place(&m->ident->id.address, &id->address);
 }
 
 /* Count the predecessors at an address: other incarnations that are not Down yet
@@ -382,6 +504,7 @@ trpi_contact_tick(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t self = trpi_core_self_index(core);
+    forget_pauses(core);
     if (core->admission.joiners_count == 0 || core->now.mono_ms < core->admission.admit_ms ||
         core->now.waking) {
         return;

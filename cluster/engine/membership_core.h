@@ -104,7 +104,9 @@ typedef struct trpi_core_removals { /* how members went: membership_leader.c */
 typedef struct trpi_core_admission { /* membership_contact.c */
     trpi_ident **joiners;            /* let in with the next version (membership-contact-J10) */
     uint32_t joiners_count, joiners_room;
-    uint64_t admit_ms; /* not before */
+    uint64_t admit_ms;      /* not before */
+    uint64_t paused_ms;     /* sum of this node's own pauses (membership-contact-J13) */
+    uint64_t paused_digest; /* of the view at the last one */
 } trpi_core_admission;
 
 typedef struct trpi_core_proving { /* joiners that are dialled back: membership_prove.c */
@@ -295,6 +297,7 @@ void trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from,
 void trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 void trpi_contact_tick(trpi_member_core *core); /* lets waiting joiners in, when it is time */
 void trpi_contact_forget(trpi_member_core *core, uint32_t count); /* the first of them */
+void trpi_contact_own_pause(trpi_member_core *core, uint64_t pause_ms);
 /* It has shown that it can be dialled: it waits for the next version. */
 void trpi_contact_take(trpi_member_core *core, trpi_ident *joiner);
 void trpi_contact_refuse(trpi_member_core *core, const trpi_node_id *to, const char *reason);

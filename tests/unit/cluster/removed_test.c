@@ -497,6 +497,106 @@ who_waits_to_be_let_in_does_not_keep_a_waking_contact_busy(void)
     UNIT_TRUE(waits);
 }
 
+/* ---- letting nodes in meanwhile (membership-contact-J13) ------------------------------------- */
+
+/* Of three, 0 is cut off from the others for so long; then it is reached by a new incarnation of 1,
+ * which 2 may have lost since: returns its number. */
+static uint32_t
+successor_of_one_that_was_away(struct mesh *m, uint64_t ms)
+{
+    m->cut[0] = true;
+    mesh_observe(m, 0, 1u << 1 | 1u << 2);
+    mesh_run(m, ms);
+    m->cut[0] = false;
+    m->cut[1] = m->cut[2] = true;
+    uint32_t successor = mesh_add_as(m, mesh_id(1, 5000), NULL, NULL);
+    UNIT_EQUAL(mesh_join(m, successor, 0), TRP_OK);
+    mesh_run(m, 3000);
+    return successor;
+}
+
+static void
+a_vote_that_was_away_for_long_does_not_come_back_with_a_new_incarnation(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    uint32_t successor = successor_of_one_that_was_away(m, 11000);
+    UNIT_EQUAL(mesh_status(m, 0, successor), 0);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[successor]), TRPI_PHASE_SEEKING);
+    mesh_run(m, 10000);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_DOWNED); /* and its side is a minority */
+    mesh_free(m);
+}
+
+static void
+a_vote_that_was_away_for_a_moment_comes_back_with_a_new_incarnation(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    uint32_t successor = successor_of_one_that_was_away(m, 5000);
+    UNIT_EQUAL(mesh_status(m, 0, successor), TRP_MEMBER_JOINING);
+    mesh_run(m, 30000);
+    UNIT_EQUAL(m->stopped[0], 0);
+    UNIT_EQUAL(mesh_status(m, 0, successor), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+static void
+a_pause_of_the_contact_is_time_in_which_members_were_away(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    m->cut[1] = m->cut[2] = true;
+    m->now_ms += 11000;
+    mesh_run(m, 100);
+    mesh_observe(m, 0, 1u << 1 | 1u << 2);
+    uint32_t successor = mesh_add_as(m, mesh_id(1, 5000), NULL, NULL);
+    UNIT_EQUAL(mesh_join(m, successor, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, successor), 0);
+    mesh_free(m);
+}
+
+static void
+a_pause_is_over_when_all_have_seen_a_later_version(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    m->now_ms += 11000;
+    mesh_run(m, 100);
+    uint32_t fourth = mesh_add(m, NULL); /* makes versions */
+    UNIT_EQUAL(mesh_join(m, fourth, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, fourth), TRP_MEMBER_UP);
+    m->cut[1] = m->cut[2] = m->cut[fourth] = true;
+    mesh_observe(m, 0, 1u << 1 | 1u << 2 | 1u << fourth);
+    mesh_run(m, 2000);
+    uint32_t successor = mesh_add_as(m, mesh_id(1, 5000), NULL, NULL);
+    UNIT_EQUAL(mesh_join(m, successor, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, successor), TRP_MEMBER_JOINING);
+    mesh_free(m);
+}
+
+/* Else those that end and start again would let each other in for ever. */
+static void
+a_small_side_lets_nobody_in_and_a_large_one_does(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    m->cut[2] = true;
+    mesh_observe(m, 0, 1u << 2);
+    mesh_observe(m, 1, 1u << 2);
+    mesh_observe(m, 2, 1u << 0 | 1u << 1);
+    mesh_run(m, 11000);
+    uint32_t of_two = mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join(m, of_two, 0), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_status(m, 0, of_two), TRP_MEMBER_JOINING);
+    m->cut[0] = m->cut[1] = m->cut[of_two] = true;
+    m->cut[2] = false;
+    uint32_t of_one = mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join(m, of_one, 2), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_status(m, 2, of_one), 0);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("removed")
 UNIT(a_side_may_go_on_by_its_word_where_its_strategy_lets_it)
 UNIT(a_side_without_the_next_oldest_may_not_go_on_by_its_word)
@@ -517,4 +617,9 @@ UNIT(a_leader_that_is_waking_makes_nobody_up_and_removes_nobody)
 UNIT(a_node_that_is_waking_marks_nobody_down_and_does_not_stop_itself)
 UNIT(a_contact_that_is_waking_lets_nobody_in)
 UNIT(who_waits_to_be_let_in_does_not_keep_a_waking_contact_busy)
+UNIT(a_vote_that_was_away_for_long_does_not_come_back_with_a_new_incarnation)
+UNIT(a_vote_that_was_away_for_a_moment_comes_back_with_a_new_incarnation)
+UNIT(a_pause_of_the_contact_is_time_in_which_members_were_away)
+UNIT(a_pause_is_over_when_all_have_seen_a_later_version)
+UNIT(a_small_side_lets_nobody_in_and_a_large_one_does)
 UNIT_END
