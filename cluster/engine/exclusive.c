@@ -56,7 +56,8 @@ doubt_find(const trpi_member_core *core)
         trpi_member_is_done(core)) {
         return TRPI_EXCLUSIVE_ENDED;
     }
-    if (!trpi_member_resolves(core) || g->unreachable_count == 0) {
+    if (!trpi_member_resolves(core) || g->unreachable_count == 0 ||
+        (trpi_member_broken(core) & TRPI_BROKEN_NO_SUSPENSION) != 0) {
         return TRPI_EXCLUSIVE_NONE; /* exclusive-X5 */
     }
     if (g->members[self].unreachable != 0) {
@@ -152,7 +153,8 @@ trpi_exclusive_order
 trpi_exclusive_step(trpi_exclusive *x, const trpi_member_core *core, trpi_exclusive_now now)
 {
     trpi_member_phase phase = trpi_member_phase_get(core);
-    bool stood = now.closings != x->closings || now.waking;
+    bool stood = (now.closings != x->closings || now.waking) &&
+                 (trpi_member_broken(core) & TRPI_BROKEN_NO_STALLS) == 0;
     if (phase == TRPI_PHASE_STOPPED) {
         return exclusive_suspend(x, TRPI_EXCLUSIVE_ENDED, now.mono_ms);
     }

@@ -657,3 +657,14 @@ trpi_member_wake_ms(const trpi_member_core *core)
 {
     return core->due.wake_ms;
 }
+
+uint32_t
+trpi_member_broken(const trpi_member_core *core)
+{
+    (void)core;
+#ifdef TRPI_DEBUG
+    return core->options.broken;
+#else
+    return 0;
+#endif
+}

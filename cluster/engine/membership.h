@@ -81,6 +81,9 @@ typedef struct trpi_member_options {
 #define TRPI_BROKEN_NO_SUSPENSION 8u       /* a node never suspends what must not live twice */
 #define TRPI_BROKEN_NO_MARGIN 16u          /* nothing waits for down-removal-margin */
 #define TRPI_BROKEN_NO_STALLS 32u          /* a node that stood still does not notice */
+/* ... those of TRPI_SHARD_BROKEN_ and TRPI_SINGLETON_BROKEN_ in this node's engines */
+#define TRPI_BROKEN_SHARDS(bits) ((uint32_t)(bits) << 8)
+#define TRPI_BROKEN_SINGLETONS(bits) ((uint32_t)(bits) << 16)
 
 typedef struct trpi_member_now {
     uint64_t mono_ms;
@@ -281,6 +284,7 @@ uint32_t trpi_member_stable_after_ms(const trpi_member_core *core);
 bool trpi_member_resolves(const trpi_member_core *core);
 /* Return whether this node is Exiting and says so: nothing of it may run any more. */
 bool trpi_member_is_done(const trpi_member_core *core);
+uint32_t trpi_member_broken(const trpi_member_core *core); /* 0 without TRPI_DEBUG */
 /* Return whether this node holds the lease. */
 bool trpi_member_holds_lease(const trpi_member_core *core);
 

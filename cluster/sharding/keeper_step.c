@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cluster/shell/exclusive.h"
 #include "cluster/sharding/keeper.h"
 #include "pattern/pattern.h"
 
@@ -292,6 +293,13 @@ trpi_keeper_find(const trpi_keeper *keeper, const char *name)
     return type;
 }
 
+/* TRPI_SHARD_BROKEN_... */
+static uint32_t
+broken_shards(const trpi_keeper *keeper)
+{
+    return trpi_cluster_broken(keeper->cluster) >> 8 & 0xffu;
+}
+
 /* Find or make a type. NULL: no memory, or too many. */
 static trpi_keeper_type *
 type_get(trpi_keeper *keeper, const char *name)
@@ -305,7 +313,8 @@ type_get(trpi_keeper *keeper, const char *name)
         return NULL;
     }
     (void)snprintf(type->name, sizeof type->name, "%s", name);
-    if (trpi_region_core_new(&keeper->self, name, NULL, &type->core) != TRP_OK) {
+    trpi_region_core_options options = { .broken = broken_shards(keeper) };
+    if (trpi_region_core_new(&keeper->self, name, &options, &type->core) != TRP_OK) {
         trpi_free(type);
         return NULL;
     }
@@ -322,7 +331,8 @@ role_learn(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, const char
         return;
     }
     (void)snprintf(type->role, sizeof type->role, "%s", role == NULL ? "" : role);
-    type->role_known = trpi_coordinator_new(&keeper->self, type->name, type->role, NULL,
+    trpi_coordinator_options options = { .broken = broken_shards(keeper) };
+    type->role_known = trpi_coordinator_new(&keeper->self, type->name, type->role, &options,
                                             &type->coordinator) == TRP_OK;
     trpi_keeper_program_start(keeper, type);
     type_members(ctx, keeper, type);

@@ -44,10 +44,12 @@ trpi_exclusive_open(trp_system *system, const char *what, trpi_guard **ret_guard
     }
     *ret_guard = trpi_guard_of(system);
     if (!atomic_load_explicit(&cluster->exclusive.in_use, memory_order_acquire)) {
+        bool blind = (trpi_cluster_broken(cluster) & TRPI_BROKEN_NO_STALLS) != 0;
         trpi_guard_limits limits = { .period_ms = look_period_ms(cluster),
                                      .limit_ms =
                                          s->acceptable_pause_ms > 0 ? s->acceptable_pause_ms : 1,
                                      .window_ms = s->stable_after_ms };
+        limits.limit_ms = blind ? UINT32_MAX : limits.limit_ms;
         trpi_guard_watch(*ret_guard, &limits);
         /* release: who sees it finds the guard watching */
         atomic_store_explicit(&cluster->exclusive.in_use, true, memory_order_release);
@@ -92,6 +94,12 @@ trpi_exclusive_look(trpi_cluster *cluster, trpi_exclusive_view *ret_view)
     ret_view->awaits = trpi_exclusive_awaits_text(x, cluster->engine.core);
     ret_view->for_ms = x->suspended && x->since_ms < now_ms ? now_ms - x->since_ms : 0;
     pthread_mutex_unlock(&cluster->engine.lock);
+}
+
+uint32_t
+trpi_cluster_broken(const trpi_cluster *cluster)
+{
+    return trpi_member_broken(cluster->engine.core); /* constant */
 }
 
 /* ---- the actor ------------------------------------------------------------------------------- */

@@ -36,5 +36,7 @@ typedef struct trpi_exclusive_view {
 } trpi_exclusive_view;
 /* Thread: any. */
 void trpi_exclusive_look(trpi_cluster *cluster, trpi_exclusive_view *ret_view);
+/* Faults put in on purpose: TRPI_BROKEN_... bits of the simulator, in developer builds. */
+uint32_t trpi_cluster_broken(const trpi_cluster *cluster);
 
 #endif

@@ -80,6 +80,7 @@ trp_err sim_complete_run_once(trp_sim_program program, void *arg, const trp_sim_
                               trp_sim_result *ret_result);
 void sim_complete_mend(trp_sim *sim); /* no cut, pause, closed port or delay any more */
 /* complete_node.c */
+extern uint32_t sim_complete_broken; /* TRPI_BROKEN_... of nodes that start: tests must find them */
 void sim_whole_start(struct sim_whole *n);
 void sim_whole_end(struct sim_whole *n); /* as kill -9 */
 bool sim_whole_all_up(trp_sim *sim);

@@ -124,12 +124,16 @@ open_remote(struct sim_whole *n)
     return trpi_remote_start(n->system, &remote, &n->remote);
 }
 
+uint32_t sim_complete_broken;
+
 static trp_err
 open_cluster(struct sim_whole *n)
 {
     const char *seeds[SIM_OPERATED_SEEDS];
-    /* with an operator all are: else nodes that start again may not know the ones that are left */
-    uint32_t most = n->sim->operated != NULL ? SIM_OPERATED_SEEDS : SIM_COMPLETE_SEEDS;
+    /* Where nodes may leave, all are: else the first seed, when it starts again after the others
+     * have left or were killed, may not know who is left, and makes a cluster of its own. */
+    bool all = n->sim->operated != NULL || n->sim->options.started != NULL;
+    uint32_t most = all ? SIM_OPERATED_SEEDS : SIM_COMPLETE_SEEDS;
     trpi_cluster_options cluster = { .seed_nodes = seeds };
     trpi_compat compat = { .count = 0 };
     trp_err err = TRP_OK;
@@ -151,6 +155,7 @@ open_cluster(struct sim_whole *n)
     cluster.member.downing_strategy = n->sim->options.downing;
     cluster.member.exiting_waits = n->sim->options.started != NULL;
     cluster.metrics.collector = trpi_metrics_collector_find("simulated"); /* NULL: no figures */
+    cluster.member.broken = sim_complete_broken;
     cluster.stopped = membership_ended;
     cluster.stopped_arg = n;
     err = err == TRP_OK ? trpi_cluster_start(n->system, n->remote, &cluster, &n->cluster) : err;

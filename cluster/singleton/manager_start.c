@@ -143,7 +143,10 @@ manager_new(trp_system *system, const trp_singleton_options *options, singleton_
     (void)snprintf(entry->name, sizeof entry->name, "%s", options->name);
     (void)snprintf(entry->role, sizeof entry->role, "%s",
                    options->role == NULL ? "" : options->role);
-    trpi_singleton_settings settings = { .retry_ms = options->retry_ms,
+    const trpi_cluster *cluster = trpi_cluster_of(system);
+    uint32_t broken = cluster == NULL ? 0 : trpi_cluster_broken(cluster) >> 16;
+    trpi_singleton_settings settings = { .broken = broken & 0xffu,
+                                         .retry_ms = options->retry_ms,
                                          .hand_over_retries = options->hand_over_retries,
                                          .take_over_retries = options->take_over_retries,
                                          .stop_timeout_ms = options->stop_timeout_ms,

@@ -38,6 +38,10 @@ tests_sim_entities_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/kept_test
 tests_sim_kept_test_SOURCES = tests/sim/kept_test.c
 tests_sim_kept_test_LDADD = $(unit_ldadd)
+# A singleton, entities and their journal, together.
+test_programs += tests/sim/state_test
+tests_sim_state_test_SOURCES = tests/sim/state_test.c tests/sim/state_cast.h
+tests_sim_state_test_LDADD = $(unit_ldadd)
 # The journal of complete nodes.
 test_programs += tests/sim/journal_test
 tests_sim_journal_test_SOURCES = tests/sim/journal_test.c

@@ -15,11 +15,14 @@ static trp_sim *present;
 static trp_ref proxies[NODES_MAX];
 static trp_ref managers[NODES_MAX];
 static uint32_t nodes_count;
-static int32_t alive[NODES_MAX]; /* instances, by node; as the actors themselves count */
+static int32_t alive[NODES_MAX];   /* instances, by node; as the actors themselves count */
+static uint32_t newest[NODES_MAX]; /* instance of each node that runs one; 0: none */
 static uint32_t started, handled, handed_on, host;
-static uint64_t last[NODES_MAX]; /* of each sender: the last number that arrived */
+static uint64_t last[NODES_MAX];    /* of each sender: the last number that arrived, */
+static uint32_t last_at[NODES_MAX]; /* and at which instance */
 static uint32_t disordered, dead;
 static int has_lease, lease_holder;
+static uint32_t stop_after, stop_ms; /* behind so many messages the host stands still; 0: not */
 
 static uint32_t
 node_of(const trp_ctx *ctx)
@@ -54,7 +57,7 @@ worker_start(trp_ctx *ctx, void *state, const trp_msg *args)
     }
     host = node_of(ctx);
     alive[host]++;
-    w->number = ++started;
+    w->number = newest[host] = ++started;
     return TRP_OK;
 }
 
@@ -63,6 +66,20 @@ worker_stop(trp_ctx *ctx, void *state)
 {
     (void)state;
     alive[node_of(ctx)]--;
+    newest[node_of(ctx)] = 0;
+}
+
+/* Return whether a later one lives. After the crash of all that had removed this one's node the
+ * earlier one may go on: they have started again, and have joined it. */
+static bool
+is_succeeded(const struct worker *w)
+{
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        if (trp_sim_system(present, i) != NULL && newest[i] > w->number) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static trp_err
@@ -71,12 +88,18 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     struct worker *w = state;
     if (trp_msg_is(msg, &work_job_type)) {
         const struct work_job *job = trp_msg_payload(msg);
-        if (w->number != started) {
+        if (is_succeeded(w)) {
             trp_sim_fail(present, __FILE__, __LINE__, "two singletons handle messages at once");
         }
-        disordered += job->number <= last[job->from];
-        last[job->from] = job->number;
+        if (w->number >= last_at[job->from]) { /* not an earlier one that goes on */
+            disordered += job->number <= last[job->from];
+            last[job->from] = job->number;
+            last_at[job->from] = w->number;
+        }
         handled++;
+        if (stop_after > 0 && --stop_after == 0) {
+            trp_sim_pause(present, node_of(ctx), stop_ms);
+        }
         w->jobs++;
         struct work_count count = { w->jobs };
         if (!trp_ref_is_none(trp_sender(ctx))) {
@@ -140,13 +163,19 @@ start_actors(trp_sim *sim, uint32_t node, void *arg)
     present = sim;
     nodes_count = trp_sim_nodes(sim);
     alive[node] = 0; /* of the process before, which is gone */
+    newest[node] = 0;
     options.name = "work";
     options.behaviour = &worker;
     static const struct work_end end = { 0 };
     options.end_type = &work_end_type;
     options.end = &end;
     options.lease = has_lease ? &lease_ops : NULL;
+    options.dispatcher = "one"; /* so that a stop comes between any two messages */
     proxy.name = "work";
+    trp_dispatcher_options one = TRP_DISPATCHER_OPTIONS_INIT;
+    one.kind = TRP_DISPATCHER_POOL;
+    one.throughput = 1;
+    UNIT_EQUAL(trp_dispatcher_register(trp_sim_system(sim, node), "one", &one), TRP_OK);
     UNIT_EQUAL(trp_protocol_register(&work_protocol), TRP_OK);
     UNIT_EQUAL(trp_singleton_start(trp_sim_system(sim, node), &options, &managers[node]), TRP_OK);
     UNIT_EQUAL(trp_singleton_proxy(trp_sim_system(sim, node), &proxy, &proxies[node]), TRP_OK);
@@ -156,10 +185,21 @@ static void
 forget(void)
 {
     memset(alive, 0, sizeof alive);
+    memset(newest, 0, sizeof newest);
     memset(last, 0, sizeof last);
-    started = handled = handed_on = disordered = dead = 0;
+    memset(last_at, 0, sizeof last_at);
+    started = handled = handed_on = disordered = dead = stop_after = 0;
     host = UINT32_MAX;
     lease_holder = 0;
+}
+
+static void
+line_print(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
+{
+    (void)arg;
+    if (line->level <= TRP_LOG_INFO) {
+        printf("%8llu %u %s: %s\n", (unsigned long long)now_ms, node, line->source, line->text);
+    }
 }
 
 static trp_sim_options
@@ -168,6 +208,7 @@ options_of(uint32_t nodes)
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = nodes;
     options.started = start_actors;
+    options.log = getenv("TROUPE_SIM_TRACE") != NULL ? line_print : NULL;
     has_lease = 0;
     forget();
     return options;
@@ -336,6 +377,73 @@ lease_is_needed(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, lease_holder == 1 && host != at);
 }
 
+/* Each node tells it some; number: the last that each has told. */
+static void
+jobs_tell(trp_sim *sim, uint64_t *number)
+{
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        for (uint32_t k = 0; k < 10 && trp_sim_system(sim, i) != NULL; k++) {
+            work_job_tell(sim, i, ++number[i]);
+        }
+    }
+}
+
+/* The first seed is started again only while the others answer: else it makes a cluster of its own,
+ * which is documented, and no fault (cluster/sim/complete_faults.c). So nothing else happens while
+ * it leaves, or stands still and is removed. */
+static void
+alone_with(trp_sim *sim, uint32_t node)
+{
+    if (node == 0) {
+        trp_sim_calm(sim, 180000);
+    }
+}
+
+static void
+node_leaves(trp_sim *sim, uint32_t node)
+{
+    alone_with(sim, node);
+    trp_sim_leave(sim, node); /* nothing, if it does not run */
+    if (node == 0) {
+        trp_sim_await(sim, is_gone, &node, 60000);
+    }
+    alone_with(sim, node);
+}
+
+/* The host leaves, alone or with another, or stands still between two of its messages, for so long
+ * that another one starts. */
+static void
+change_host(trp_sim *sim, uint64_t *number)
+{
+    uint32_t other = (uint32_t)(trp_sim_random(sim) % nodes_count), at = host;
+    uint32_t ms = 1000 + (uint32_t)(trp_sim_random(sim) % 60000);
+    switch (trp_sim_random(sim) % 6) {
+    case 0:
+        node_leaves(sim, other);
+        node_leaves(sim, host);
+        break;
+    case 1:
+        node_leaves(sim, host);
+        break;
+    case 2:
+        alone_with(sim, at);
+        trp_sim_pause(sim, at, ms);
+        trp_sim_pass(sim, at == 0 ? ms + 30000 : 0); /* and is removed */
+        alone_with(sim, at);
+        break;
+    case 3:
+        alone_with(sim, at);
+        stop_after = 1 + (uint32_t)(trp_sim_random(sim) % 40);
+        stop_ms = ms;
+        jobs_tell(sim, number);
+        trp_sim_pass(sim, ms + 2000);
+        alone_with(sim, at);
+        break;
+    default:
+        break;
+    }
+}
+
 /* Messages in a crowd of faults: sent = handled + told, in order, never two. */
 static void
 jobs_under_faults(trp_sim *sim, void *arg)
@@ -344,16 +452,13 @@ jobs_under_faults(trp_sim *sim, void *arg)
     (void)arg;
     trp_sim_await(sim, one_runs, NULL, 5000);
     for (uint32_t round = 0; round < 6; round++) {
-        for (uint32_t i = 0; i < nodes_count; i++) {
-            if (trp_sim_system(sim, i) == NULL) {
-                continue;
-            }
-            for (uint32_t k = 0; k < 10; k++) {
-                work_job_tell(sim, i, ++number[i]);
-            }
-        }
-        trp_sim_faults(sim, 8000); /* leaves: leaves_in_steps */
+        jobs_tell(sim, number);
+        trp_sim_faults(sim, 8000);
+        change_host(sim, number);
     }
+    stop_after = 0;
+    trp_sim_calm(sim, 180000);
+    trp_sim_pass(sim, 10000); /* a node that stood still when it was told to leave does so now */
     trp_sim_calm(sim, 180000);
     trp_sim_await(sim, one_runs, NULL, 60000);
     for (uint32_t i = 0; i < nodes_count; i++) {
