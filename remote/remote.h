@@ -85,7 +85,8 @@ bool trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address,
 
 /* Return how many handshakes of this node were refused because the peer has quarantined it. */
 uint64_t trpi_remote_barred_count(trpi_remote *remote);
-/* Return whether that incarnation refuses this one for that reason, and there is no association. */
+/* Return whether that incarnation (uid 0: the last one there that said so) refuses this one for
+ * that reason, and there is no association. */
 bool trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id);
 /* Return whether, since the last call, an incarnation from that address made a handshake which has
  * quarantined this node, or is quarantined here. Gives its uid. */

@@ -183,8 +183,8 @@ trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id)
         return false;
     }
     pthread_mutex_lock(&peer->lock);
-    bool barred = trpi_refusal_barred_by(&peer->refusal) != 0 &&
-                  trpi_refusal_barred_by(&peer->refusal) == id->uid && !trpi_peer_is_active(peer);
+    uint64_t by = trpi_refusal_barred_by(&peer->refusal);
+    bool barred = by != 0 && (by == id->uid || id->uid == 0) && !trpi_peer_is_active(peer);
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
     return barred;

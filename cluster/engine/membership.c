@@ -513,6 +513,10 @@ dispatch_event(trpi_member_core *core, const trpi_member_event *event)
         trpi_foreign_heard(core, &event->target);
         return TRP_OK;
     case TRPI_MEMBER_REMOVED_BY:
+        if (core->phase == TRPI_PHASE_SEEKING) {
+            trpi_seek_removed(core, &event->target.address);
+            return TRP_OK;
+        }
         return trpi_removed_by(core, &event->target, NULL);
     case TRPI_MEMBER_REACHED:
         trpi_prove_reached(core, &event->target, event->text);

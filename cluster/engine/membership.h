@@ -108,7 +108,8 @@ typedef enum trpi_member_event_kind {
     TRPI_MEMBER_REFUSED = 9,
     /* the answer to TRPI_ACTION_LEASE_ACQUIRE: count 1: granted, 0: refused; text: why, or NULL */
     TRPI_MEMBER_LEASE = 10,
-    /* target: that member refuses the handshakes of this node, for it has removed it */
+    /* target: that member, or the seed at that address, refuses the handshakes of this node, for it
+     * has removed it */
     TRPI_MEMBER_REMOVED_BY = 11,
     /* target: it lives where a seed is, and no association between it and this node is possible */
     TRPI_MEMBER_FOREIGN = 13,

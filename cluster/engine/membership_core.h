@@ -282,6 +282,7 @@ bool trpi_seek_is_compatible_host(const trpi_member_core *core, const trpi_addre
 trp_err trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
 trp_err trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
 void trpi_seek_rival(trpi_member_core *core, const trpi_address *address);
+void trpi_seek_removed(trpi_member_core *core, const trpi_address *address);
 void trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const char *why);
 void trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms);
 void trpi_seek_tick(trpi_member_core *core);

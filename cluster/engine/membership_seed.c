@@ -35,7 +35,10 @@
  *   membership-seed-J14 Answers count only from nodes that were asked: the seeds and the contact.
  *   membership-seed-J15 A node whose address only its own host can dial joins only such nodes, and
  *       they only such: else others would find it unreachable, or hold two of them for one.
- * Tests.   tests/unit/cluster/join_test.c
+ *   membership-seed-J16 A joiner may be let in, missed, marked Down and removed before it hears any
+ *       of it. The seeds and the contact refuse its incarnation from then on, and it ends instead
+ *       of asking for ever.
+ * Tests.   tests/unit/cluster/join_test.c, seek_test.c
  */
 #include "cluster/engine/membership_core.h"
 
@@ -314,6 +317,22 @@ trpi_seek_rival(trpi_member_core *core, const trpi_address *address)
                    "looked for",
                    address->host, address->port);
     wait_for_seeds(core);
+}
+
+void
+trpi_seek_removed(trpi_member_core *core, const trpi_address *address)
+{
+    trpi_seek *seek = &core->seek;
+    bool is_contact = seek->joining && trpi_address_equal(&seek->contact.address, address);
+    trpi_assert_slow(core->phase == TRPI_PHASE_SEEKING);
+    if (!is_contact && seed_index(seek, address) >= TRPI_SEEDS_MAX) {
+        return; /* membership-seed-J14 */
+    }
+    trpi_core_log(core, TRP_LOG_WARNING,
+                  "cannot join: %.80s:%u has removed this incarnation from its cluster, before it "
+                  "knew that it was in; restart the process",
+                  address->host, address->port);
+    trpi_core_stop(core, TRPI_STOP_DOWNED);
 }
 
 /* Note that a seed has answered: the node there is of this system. */

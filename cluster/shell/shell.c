@@ -359,6 +359,27 @@ message_take(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
     return true;
 }
 
+/* Tell the engine of a seed that has quarantined this node, which asks to join: it was removed
+ * before it knew that it was in (membership-seed-J16). */
+static void
+report_barring_seed(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint32_t count;
+    const trpi_address *seeds =
+        trpi_member_seeds(cluster->engine.core, &count); /* shell-C1: no lock */
+    if (count == 0 || trpi_remote_barred_count(cluster->remote) == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_REMOVED_BY };
+        event.target.address = seeds[i];
+        if (trpi_remote_is_barred_by(cluster->remote, &event.target)) {
+            (void)shell_step(cluster, ctx, &event);
+            return; /* it has ended */
+        }
+    }
+}
+
 /* Tell the engine of seed nodes with which the transport cannot make an association. */
 static void
 report_refusals(trpi_cluster *cluster, trp_ctx *ctx)
@@ -371,6 +392,8 @@ report_refusals(trpi_cluster *cluster, trp_ctx *ctx)
         return;
     }
     cluster->own.refused_look_ms = now_ms + REFUSED_LOOK_MS;
+    report_barring_seed(cluster, ctx);
+    seeds = trpi_member_seeds(cluster->engine.core, &count);
     for (uint32_t i = 0; i < count; i++) {
         char why[TRPI_FRAME_REASON_BYTES];
         bool refused = trpi_remote_is_incompatible(cluster->remote, &seeds[i], why, sizeof why);

@@ -229,8 +229,30 @@ a_subscriber_learns_that_its_system_stops_without_leaving(void)
     host_end(&a);
 }
 
+/* membership-seed-J16: it would ask for ever */
+static void
+a_node_that_its_seed_has_quarantined_does_not_ask_for_ever(void)
+{
+    struct host a, b;
+    trpi_cluster_options options = { .quiet = false };
+    trpi_node_id id = { .uid = 0 };
+    uint32_t first;
+    host_start(&a, "self");
+    host_open(&b);
+    UNIT_WAIT(members_up(&a) == 1, 60000);
+    id.address = *trpi_remote_address(b.remote);
+    id.uid = trpi_system_self(b.system)->uid;
+    trpi_remote_quarantine(a.remote, &id, "removed from the cluster");
+    host_join(&b, a.address, options);
+    UNIT_WAIT(atomic_load(&b.stopped) == TRPI_STOP_DOWNED, 60000);
+    UNIT_WAIT(lines_with(&b, "cannot join", "restart the process", &first) == 1, 60000);
+    host_end(&b);
+    host_end(&a);
+}
+
 UNIT_BEGIN("own-end")
 UNIT(a_subscriber_learns_that_its_node_has_left)
 UNIT(a_subscriber_learns_that_its_node_was_downed)
 UNIT(a_subscriber_learns_that_its_system_stops_without_leaving)
+UNIT(a_node_that_its_seed_has_quarantined_does_not_ask_for_ever)
 UNIT_END

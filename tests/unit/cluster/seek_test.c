@@ -583,6 +583,24 @@ that_a_joiner_cannot_be_dialled_is_logged_once_in_a_while(void)
     mesh_free(m);
 }
 
+/* membership-seed-J16 */
+static void
+a_joiner_that_was_removed_before_it_knew_that_it_was_in_ends(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    trpi_member_event removed = { .kind = TRPI_MEMBER_REMOVED_BY };
+    m->cut[0] = m->cut[1] = true;
+    uint32_t joiner = mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join_seeds(m, joiner, 2), TRP_OK);
+    removed.target.address = mesh_id(7, 5000).address; /* membership-seed-J14: it was not asked */
+    UNIT_EQUAL(mesh_step(m, joiner, &removed), TRP_OK);
+    UNIT_EQUAL(m->stopped[joiner], 0);
+    removed.target.address = m->ids[1].address;
+    UNIT_EQUAL(mesh_step(m, joiner, &removed), TRP_OK);
+    UNIT_EQUAL(m->stopped[joiner], TRPI_STOP_DOWNED);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("seek")
 UNIT(a_node_with_another_configuration_is_refused_and_ends)
 UNIT(a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace)
@@ -606,4 +624,5 @@ UNIT(a_node_joins_by_addresses_that_were_found_later)
 UNIT(a_welcome_of_somebody_else_is_not_taken)
 UNIT(a_node_that_waits_for_its_seeds_says_so)
 UNIT(that_a_joiner_cannot_be_dialled_is_logged_once_in_a_while)
+UNIT(a_joiner_that_was_removed_before_it_knew_that_it_was_in_ends)
 UNIT_END
