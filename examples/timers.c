@@ -25,6 +25,7 @@ clock_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)msg;
     printf("tick %d\n", ++*ticks);
     if (*ticks == 3) {
+        trp_timer_cancel(ctx, 1); /* none comes from here on */
         trp_system_shutdown(trp_ctx_system(ctx));
     }
     return TRP_OK;

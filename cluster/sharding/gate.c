@@ -177,7 +177,7 @@ region_tell(trp_ctx *ctx, trpi_region *region, const trpi_entity_envelope *head,
     request->epoch = head->epoch;
     request->hash = trpi_hash(id, head->id_bytes, 0);
     request->shard = kind == TRPI_REQUEST_RETURNED
-                         ? trpi_region_shard(region, request->hash, id, head->id_bytes)
+                         ? trpi_region_shard_of(region, request->hash, id, head->id_bytes)
                          : head->shard;
     trpi_tell_flush(ctx); /* what was given back is before the answer to a fence */
     trpi_request_tell(ctx, region, request);

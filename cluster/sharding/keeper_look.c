@@ -196,7 +196,7 @@ trpi_sharding_find(trp_system *system, const char *name, const void *id, size_t 
     }
     memset(ret_place, 0, sizeof *ret_place);
     uint64_t hash = trpi_hash(id, id_bytes, 0);
-    ret_place->shard = trpi_region_shard(region, hash, id, id_bytes);
+    ret_place->shard = trpi_region_shard_of(region, hash, id, id_bytes);
     if (keeper != NULL) {
         pthread_mutex_lock(&keeper->lock);
         const trpi_keeper_type *type = trpi_keeper_find(keeper, name);

@@ -282,8 +282,8 @@ void trpi_drains_remove(trpi_drains *drains, uint32_t slot, uint32_t generation)
 extern const trpi_entity_ops trpi_sharding_entity_ops;
 
 /* ---- tell.c: on the teller's thread ---------------------------------------------------------- */
-uint32_t trpi_region_shard(const trpi_region *region, uint64_t hash, const void *id,
-                           size_t id_bytes);
+uint32_t trpi_region_shard_of(const trpi_region *region, uint64_t hash, const void *id,
+                              size_t id_bytes);
 /* Send msg, which has its sender, to an entity: directly, to its node, or to the region. origin:
  * it came from another node, and goes back there if the shard is not here with that epoch; NULL: it
  * is of this node. Takes msg. */

@@ -190,7 +190,7 @@ trpi_remember_open(trp_ctx *ctx, trpi_region *region, uint32_t number)
         char id[TRP_ENTITY_ID_BYTES_MAX];
         size_t id_bytes = trpi_entity_unname(name, id);
         uint64_t hash = trpi_hash(id, id_bytes, 0);
-        if (id_bytes == 0 || trpi_region_shard(region, hash, id, id_bytes) != number) {
+        if (id_bytes == 0 || trpi_region_shard_of(region, hash, id, id_bytes) != number) {
             others++;
             continue;
         }

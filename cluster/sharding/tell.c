@@ -31,7 +31,7 @@ trp_entity_type(const char *name)
 }
 
 uint32_t
-trpi_region_shard(const trpi_region *region, uint64_t hash, const void *id, size_t id_bytes)
+trpi_region_shard_of(const trpi_region *region, uint64_t hash, const void *id, size_t id_bytes)
 {
     uint32_t shards = region->options.shards;
     if (UNLIKELY(region->options.shard != NULL)) {
@@ -94,7 +94,7 @@ trpi_entity_pass(trpi_region *region, trp_ctx *ctx, const void *id, size_t id_by
                  const trpi_origin *origin, trp_msg *msg)
 {
     uint64_t hash = trpi_hash(id, id_bytes, 0);
-    trpi_shard *shard = &region->shards[trpi_region_shard(region, hash, id, id_bytes)];
+    trpi_shard *shard = &region->shards[trpi_region_shard_of(region, hash, id, id_bytes)];
     for (;;) {
         atomic_fetch_add(&shard->misses, 1); /* region-O1 */
         uintptr_t route = atomic_load(&shard->route);
@@ -152,7 +152,7 @@ trp_entity_tell(trp_ctx *ctx, const trp_entity *entity, const trp_type *type, co
     if (LIKELY(region != NULL && is_valid(entity))) {
         uint64_t hash = trpi_hash(entity->id, entity->id_bytes, 0);
         const trpi_shard *shard =
-            &region->shards[trpi_region_shard(region, hash, entity->id, entity->id_bytes)];
+            &region->shards[trpi_region_shard_of(region, hash, entity->id, entity->id_bytes)];
         /* acquire: an outdated route is closed by a grace period (region-O2) */
         uintptr_t route = atomic_load_explicit(&shard->route, memory_order_acquire);
         if (LIKELY(route == TRPI_ROUTE_LOCAL)) {

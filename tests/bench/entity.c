@@ -2,6 +2,7 @@
  *
  * Shape.  `bench entity`: the parts `idle` and `remote` (entity_nodes.c), then `local`; `--part
  *         NAME`: only that. Refs and names take turns in one run, and lead to the same actors. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         const local_number *number = trp_msg_payload(msg);
         refs[number->value % ENTITY_TARGETS] = trp_self(ctx);
     }
-    if (++*count % EACH == 0 && (handled += EACH) == tells_goal) {
+    if (++*count % EACH == 0 && atomic_fetch_add(&handled, EACH) + EACH == tells_goal) {
         bench_done();
     }
     return TRP_OK;
