@@ -10,8 +10,7 @@ TRP_PROTOCOL(clock, CLOCK_MESSAGES)
 static trp_err
 clock_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
-    const clock_tick tick = { 0 };
-
+    static const clock_tick tick = { 0 };
     (void)state;
     (void)args;
     return trp_timer_repeat(ctx, 1, 10, 10, &clock_tick_type, &tick, sizeof tick);
