@@ -95,7 +95,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_sim_run(trp_sim_program program, void *arg,
                                            const trp_sim_options *options,
                                            trp_sim_result *ret_result);
 
-/* ---- nodes: 0 .. trp_sim_nodes() - 1; the first three are the seed nodes --------------------- */
+/* ---- nodes: 0 .. trp_sim_nodes() - 1 ---------------------------------------------------------
+ * The first three are the seed nodes; with options.started the first twelve, so that a first seed
+ * that starts again finds whoever is left.
+ */
 
 /* Return how many there are, running or not. Errors: none. Thread: owner (the program).
  * Since: 0.1 */

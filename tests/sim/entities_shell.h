@@ -30,16 +30,6 @@ static uint32_t proxies;             /* nodes that host no entity: bits */
 static bool repeats_orders;          /* all keepers give all orders again and again */
 static char refusal[512];
 
-static uint32_t
-node_of(const trp_ctx *ctx)
-{
-    uint32_t node = 0;
-    while (node < nodes_count - 1 && trp_sim_system(present, node) != trp_ctx_system(ctx)) {
-        node++;
-    }
-    return node;
-}
-
 /* ---- the entity and its tellers -------------------------------------------------------------- */
 
 #define PUPIL_JOB(F, S) F(S, u32, teller) F(S, u32, entity) F(S, u64, number)
@@ -70,7 +60,7 @@ pupil_start(trp_ctx *ctx, void *state, const trp_msg *args)
     TRP_SIM_CHECK(present, trp_entity_self(ctx, &self) == TRP_OK);
     p->entity = (uint32_t)strtoul(self.id + sizeof "pupil-" - 1, NULL, 10);
     p->generation = ++generation[p->entity];
-    home[p->entity] = node_of(ctx);
+    home[p->entity] = play_node_of(present, ctx);
     starts[p->entity]++;
     started++;
     return TRP_OK;
@@ -116,7 +106,7 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     const struct pupil_go *go = trp_msg_payload(msg);
     (void)state;
     if (trp_msg_is(msg, &pupil_go_type)) {
-        uint32_t teller = teller_of[node_of(ctx)];
+        uint32_t teller = teller_of[play_node_of(present, ctx)];
         for (uint32_t i = 0; i < go->count; i++) {
             uint32_t number = (go->first + i) % ENTITIES;
             trp_entity entity = entity_at(number);
@@ -171,12 +161,8 @@ start_actors(trp_sim *sim, uint32_t node, void *arg)
 static void
 on_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
 {
-    const char *verbose = getenv("TROUPE_SIM_LOG");
-    (void)arg;
     refused_answers += strstr(line->text, "the allocation of 'pupil' by the program") != NULL;
-    if (verbose != NULL) {
-        printf("  %8llu node %u: %s\n", (unsigned long long)now_ms, node, line->text);
-    }
+    play_line(arg, now_ms, node, line);
 }
 
 static trp_sim_options
@@ -272,13 +258,6 @@ all_heard(void *arg)
 {
     (void)arg;
     return told_in_all() == expected && memcmp(told, heard, sizeof told) == 0;
-}
-
-static int
-is_gone(void *arg)
-{
-    const uint32_t *node = arg;
-    return trp_sim_system(present, *node) == NULL;
 }
 
 static uint32_t

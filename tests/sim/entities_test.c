@@ -83,7 +83,7 @@ leaves_under_messages(trp_sim *sim, void *arg)
         }
         trp_sim_pass(sim, 20);
     }
-    trp_sim_await(sim, is_gone, going, 30000);
+    play_await_gone(sim, *going, 30000);
     trp_sim_await(sim, all_heard, NULL, 20000);
     TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) == 0);
     TRP_SIM_CHECK(sim, handled == told_in_all());

@@ -27,16 +27,6 @@ static uint64_t lost; /* acknowledged, and not there after a recovery */
     M(P, due, SAVING_DUE)
 TRP_PROTOCOL(saving, SAVING_MESSAGES)
 
-static uint32_t
-node_of(const trp_ctx *ctx)
-{
-    uint32_t node = 0;
-    while (node < nodes_count - 1 && trp_sim_system(present, node) != trp_ctx_system(ctx)) {
-        node++;
-    }
-    return node;
-}
-
 /* ---- the entity ------------------------------------------------------------------------------ */
 
 typedef struct saving {
@@ -72,7 +62,7 @@ saving_recovered(trp_ctx *ctx, void *state)
     lost += s->additions < acked[s->entity];
     acked[s->entity] = s->additions; /* stored, but never acknowledged: it counts from now on */
     s->generation = ++generation[s->entity];
-    home[s->entity] = node_of(ctx);
+    home[s->entity] = play_node_of(present, ctx);
     return TRP_OK;
 }
 
@@ -151,22 +141,13 @@ start_actors(trp_sim *sim, uint32_t node, void *arg)
     UNIT_TEXT(why, "");
 }
 
-static void
-on_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
-{
-    (void)arg;
-    if (getenv("TROUPE_SIM_LOG") != NULL) {
-        printf("  %8llu node %u: %s\n", (unsigned long long)now_ms, node, line->text);
-    }
-}
-
 static trp_sim_options
 options_of(uint32_t nodes)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = nodes;
     options.started = start_actors;
-    options.log = on_line;
+    options.log = play_line;
     memset(acked, 0, sizeof acked);
     memset(generation, 0, sizeof generation);
     memset(reminded, 0, sizeof reminded);
@@ -217,13 +198,6 @@ all_have_what_was_acknowledged(trp_sim *sim, uint32_t node)
     TRP_SIM_CHECK(sim, lost == 0);
 }
 
-static int
-is_gone(void *arg)
-{
-    const uint32_t *node = arg;
-    return trp_sim_system(present, *node) == NULL;
-}
-
 /* Has each entity started again on a node that runs, since it was at `arg`? */
 static int
 none_is_at(void *arg)
@@ -253,7 +227,7 @@ a_node_goes(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, going > 0);
     if (*leaves) {
         trp_sim_leave(sim, going);
-        trp_sim_await(sim, is_gone, &going, 30000);
+        play_await_gone(sim, going, 30000);
     } else {
         trp_sim_kill(sim, going);
     }

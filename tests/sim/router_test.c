@@ -8,22 +8,12 @@
 
 #include "base/alloc.h"
 #include "pattern/routing_head.h"
-#include "tests/unit/unit.h"
+#include "tests/sim/play.h"
 
 enum { NODES = 3, WANTED = 4, ALLOCATIONS = 24 };
 
 static int32_t alive[NODES]; /* workers */
 static trp_sim *present;
-
-static uint32_t
-node_of(const trp_ctx *ctx)
-{
-    uint32_t node = 0;
-    while (node < NODES - 1 && trp_sim_system(present, node) != trp_ctx_system(ctx)) {
-        node++;
-    }
-    return node;
-}
 
 static trp_err
 worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -37,14 +27,14 @@ work_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     (void)state;
     (void)args;
-    alive[node_of(ctx)]++;
+    alive[play_node_of(present, ctx)]++;
     return TRP_OK;
 }
 static void
 work_stop(trp_ctx *ctx, void *state)
 {
     (void)state;
-    alive[node_of(ctx)]--;
+    alive[play_node_of(present, ctx)]--;
 }
 static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
                                       .name = "worker",

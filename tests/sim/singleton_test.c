@@ -24,16 +24,6 @@ static uint32_t disordered, dead;
 static int has_lease, lease_holder;
 static uint32_t stop_after, stop_ms; /* behind so many messages the host stands still; 0: not */
 
-static uint32_t
-node_of(const trp_ctx *ctx)
-{
-    uint32_t node = 0;
-    while (node < nodes_count - 1 && trp_sim_system(present, node) != trp_ctx_system(ctx)) {
-        node++;
-    }
-    return node;
-}
-
 /* ---- the singleton: it counts, and hands its count over -------------------------------------- */
 
 #define WORK_JOB(F, S) F(S, u64, from) F(S, u64, number)
@@ -55,7 +45,7 @@ worker_start(trp_ctx *ctx, void *state, const trp_msg *args)
         w->jobs = ((const struct work_count *)trp_msg_payload(args))->jobs;
         handed_on++;
     }
-    host = node_of(ctx);
+    host = play_node_of(present, ctx);
     alive[host]++;
     w->number = newest[host] = ++started;
     return TRP_OK;
@@ -65,8 +55,8 @@ static void
 worker_stop(trp_ctx *ctx, void *state)
 {
     (void)state;
-    alive[node_of(ctx)]--;
-    newest[node_of(ctx)] = 0;
+    alive[play_node_of(present, ctx)]--;
+    newest[play_node_of(present, ctx)] = 0;
 }
 
 /* Return whether a later one lives. After the crash of all that had removed this one's node the
@@ -98,7 +88,7 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         }
         handled++;
         if (stop_after > 0 && --stop_after == 0) {
-            trp_sim_pause(present, node_of(ctx), stop_ms);
+            trp_sim_pause(present, play_node_of(present, ctx), stop_ms);
         }
         w->jobs++;
         struct work_count count = { w->jobs };
@@ -193,22 +183,13 @@ forget(void)
     lease_holder = 0;
 }
 
-static void
-line_print(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
-{
-    (void)arg;
-    if (line->level <= TRP_LOG_INFO) {
-        printf("%8llu %u %s: %s\n", (unsigned long long)now_ms, node, line->source, line->text);
-    }
-}
-
 static trp_sim_options
 options_of(uint32_t nodes)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = nodes;
     options.started = start_actors;
-    options.log = getenv("TROUPE_SIM_TRACE") != NULL ? line_print : NULL;
+    options.log = play_line;
     has_lease = 0;
     forget();
     return options;
@@ -236,13 +217,6 @@ runs_at(void *arg)
 {
     const uint32_t *node = arg;
     return running() == 1 && alive[*node] == 1;
-}
-
-static int
-is_gone(void *arg)
-{
-    const uint32_t *node = arg;
-    return trp_sim_system(present, *node) == NULL;
 }
 
 /* Ask through the proxy of a node, until it answers. Returns the count. */
@@ -294,7 +268,7 @@ leaves_in_steps(trp_sim *sim, void *arg)
         TRP_SIM_CHECK(sim, jobs == left + 1);
         uint64_t began_ms = trp_sim_now_ms(sim);
         trp_sim_leave(sim, at);
-        trp_sim_await(sim, is_gone, &at, 30000);
+        play_await_gone(sim, at, 30000);
         alive[at] = 0;
         trp_sim_await(sim, one_runs, NULL, 5000);
         trp_sim_note(sim, trp_sim_now_ms(sim) - began_ms);
@@ -355,7 +329,7 @@ host_is_downed(trp_sim *sim, void *arg)
         work_job_tell(sim, at, number); /* it may handle them as long as no other has started */
         trp_sim_pass(sim, 100);
     }
-    trp_sim_await(sim, is_gone, &at, 1000); /* it was stopped by its own strategy, */
+    play_await_gone(sim, at, 1000); /* it was stopped by its own strategy, */
     alive[at] = 0;
     trp_sim_await(sim, one_runs, NULL, 30000);
     TRP_SIM_CHECK(sim, host != at);
@@ -371,7 +345,7 @@ lease_is_needed(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, lease_holder == 1);
     uint32_t at = host;
     trp_sim_leave(sim, at);
-    trp_sim_await(sim, is_gone, &at, 30000);
+    play_await_gone(sim, at, 30000);
     alive[at] = 0;
     trp_sim_await(sim, one_runs, NULL, 10000);
     TRP_SIM_CHECK(sim, lease_holder == 1 && host != at);
@@ -405,7 +379,7 @@ node_leaves(trp_sim *sim, uint32_t node)
     alone_with(sim, node);
     trp_sim_leave(sim, node); /* nothing, if it does not run */
     if (node == 0) {
-        trp_sim_await(sim, is_gone, &node, 60000);
+        play_await_gone(sim, node, 60000);
     }
     alone_with(sim, node);
 }

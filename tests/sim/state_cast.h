@@ -59,16 +59,6 @@ static const struct fault {
     M(P, tick, STATE_GO)     /* to itself */
 TRP_PROTOCOL(state, STATE_MESSAGES)
 
-static uint32_t
-node_of(const trp_ctx *ctx)
-{
-    uint32_t node = 0;
-    while (node < NODES - 1 && trp_sim_system(present, node) != trp_ctx_system(ctx)) {
-        node++;
-    }
-    return node;
-}
-
 static trp_entity
 entity_at(uint32_t target)
 {
@@ -91,14 +81,14 @@ own_target(trp_ctx *ctx)
 static uint32_t
 life_begin(const trp_ctx *ctx, uint32_t target)
 {
-    host[target] = node_of(ctx);
+    host[target] = play_node_of(present, ctx);
     return newest[host[target]][target] = ++lives[target];
 }
 
 static void
 life_end(const trp_ctx *ctx, uint32_t target, uint32_t life)
 {
-    uint32_t *at = &newest[node_of(ctx)][target];
+    uint32_t *at = &newest[play_node_of(present, ctx)][target];
     *at = *at == life ? 0 : *at;
 }
 
@@ -112,8 +102,8 @@ handles(const trp_ctx *ctx, uint32_t target, uint32_t life)
             trp_sim_fail(present, __FILE__, __LINE__, "one with a successor handles a message");
         }
     }
-    if (stop_after > 0 && node_of(ctx) != 0 && --stop_after == 0) {
-        trp_sim_pause(present, node_of(ctx), stop_ms);
+    if (stop_after > 0 && play_node_of(present, ctx) != 0 && --stop_after == 0) {
+        trp_sim_pause(present, play_node_of(present, ctx), stop_ms);
     }
 }
 
@@ -250,7 +240,7 @@ account_deliver(trp_ctx *ctx, void *state, uint64_t delivery, const trp_msg *msg
     struct state_bill bill = *(const struct state_bill *)trp_msg_payload(msg);
     (void)state;
     bill.delivery = delivery;
-    trp_tell(ctx, proxies[node_of(ctx)], &state_bill_type, &bill, sizeof bill);
+    trp_tell(ctx, proxies[play_node_of(present, ctx)], &state_bill_type, &bill, sizeof bill);
 }
 
 static trp_err
@@ -366,7 +356,7 @@ static trp_persistent clerk =
 static void
 job_tell(trp_ctx *ctx, uint32_t target)
 {
-    uint32_t node = node_of(ctx), teller = teller_of[node];
+    uint32_t node = play_node_of(present, ctx), teller = teller_of[node];
     struct state_job job = { teller, target, ++told[teller][target] };
     if (target == CLERK) {
         trp_tell(ctx, proxies[node], &state_job_type, &job, sizeof job);
@@ -485,22 +475,13 @@ start_actors(trp_sim *sim, uint32_t node, void *arg)
     UNIT_EQUAL(trp_system_spawn(system, &teller, NULL, &teller_refs[node]), TRP_OK);
 }
 
-static void
-on_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
-{
-    (void)arg;
-    if (getenv("TROUPE_SIM_LOG") != NULL) {
-        printf("  %8llu node %u: %s\n", (unsigned long long)now_ms, node, line->text);
-    }
-}
-
 static trp_sim_options
 options_of(uint32_t nodes)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = nodes;
     options.started = start_actors;
-    options.log = on_line;
+    options.log = play_line;
     memset(told, 0, sizeof told);
     memset(heard, 0, sizeof heard);
     memset(heard_by, 0, sizeof heard_by);

@@ -14,13 +14,6 @@
 /* ---- programs -------------------------------------------------------------------------------- */
 
 static int
-is_gone(void *arg)
-{
-    const uint32_t *node = arg;
-    return trp_sim_system(present, *node) == NULL;
-}
-
-static int
 all_are_billed(void *arg)
 {
     (void)arg;
@@ -100,7 +93,7 @@ node_leaves(trp_sim *sim, uint32_t node)
     }
     trp_sim_calm(sim, 180000);
     trp_sim_leave(sim, node);
-    trp_sim_await(sim, is_gone, &node, 60000);
+    play_await_gone(sim, node, 60000);
     trp_sim_calm(sim, 180000);
 }
 
@@ -174,7 +167,7 @@ no_crash(trp_sim *sim, void *arg)
             tell_all(sim, going, (uint32_t)trp_sim_random(sim) % TARGETS, 3);
             trp_sim_pass(sim, 50);
         }
-        trp_sim_await(sim, is_gone, &going, 60000);
+        play_await_gone(sim, going, 60000);
         if (trp_sim_random(sim) % 2 == 0) {
             trp_sim_pause(sim, (uint32_t)(trp_sim_random(sim) % NODES), 2000);
         }
