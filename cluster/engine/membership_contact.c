@@ -261,7 +261,7 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
         return false;
     }
     if (core->gossip->members[self].status > TRP_MEMBER_UP) {
-        send_nack(core, from, TRPI_NACK_LEAVING, "leaving");
+        send_nack(core, from, TRPI_NACK_LEAVING, "it leaves");
         return false;
     }
     /* membership-contact-J12; the same to the joiner: there is a cluster, ask others */
@@ -278,7 +278,8 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
     /* membership-contact-J13; a member that asks again for its WELCOME is let in already */
     if (trpi_gossip_find(core->gossip, trpi_ident_key(from)) == TRPI_GOSSIP_NONE &&
         may_be_removed(core, from)) {
-        send_nack(core, from, TRPI_NACK_LEAVING, "others may have removed it: ask them");
+        send_nack(core, from, TRPI_NACK_LEAVING,
+                  "the others may have removed it, and it lets nobody in before it knows");
         return false;
     }
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);

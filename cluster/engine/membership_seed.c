@@ -596,6 +596,10 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         take_refusal(core, from, frame->reason);
         return;
     }
+    if (frame->code == TRPI_NACK_LEAVING) {
+        (void)snprintf(seek->why, sizeof seek->why, "%.80s:%u does not let this node in yet: %s",
+                       from->address.host, from->address.port, frame->reason);
+    }
     if (seek->joining) {
         if (trpi_node_id_equal(&seek->contact, from)) { /* the ticket has run out, or it leaves */
             ask_again(core, ASK_AGAIN_MS);

@@ -522,6 +522,7 @@ a_vote_that_was_away_for_long_does_not_come_back_with_a_new_incarnation(void)
     uint32_t successor = successor_of_one_that_was_away(m, 11000);
     UNIT_EQUAL(mesh_status(m, 0, successor), 0);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[successor]), TRPI_PHASE_SEEKING);
+    UNIT_TRUE(strstr(trpi_member_seek_why(m->cores[successor]), "may have removed it") != NULL);
     mesh_run(m, 10000);
     UNIT_EQUAL(m->stopped[0], TRPI_STOP_DOWNED); /* and its side is a minority */
     mesh_free(m);
