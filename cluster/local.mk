@@ -66,6 +66,10 @@ troupe_sources += \
 	cluster/sharding/shard_frame.c \
 	cluster/sharding/shard_nodes.c
 
+# pubsub: the registry of publish and subscribe, routes, waits; pure.
+troupe_sources += \
+	cluster/pubsub/registry_frame.c
+
 # shell: the actors that run the engine and the metrics, and the lease's thread.
 troupe_sources += \
 	cluster/shell/commands.c \
@@ -136,6 +140,11 @@ test_programs += tests/fuzz/sharding_fuzz
 tests_fuzz_sharding_fuzz_SOURCES = tests/fuzz/sharding_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_sharding_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_sharding_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+test_programs += tests/fuzz/pubsub_fuzz
+tests_fuzz_pubsub_fuzz_SOURCES = tests/fuzz/pubsub_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_pubsub_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_pubsub_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 test_programs += tests/fuzz/metrics_fuzz
 tests_fuzz_metrics_fuzz_SOURCES = tests/fuzz/metrics_fuzz.c $(FUZZ_DRIVER)

@@ -108,7 +108,8 @@ enum trpi_control_channel {
     TRPI_CHANNEL_METRICS = 4,
     TRPI_CHANNEL_SINGLETON = 5,
     TRPI_CHANNEL_SHARDING = 6,
-    TRPI_CHANNEL_COUNT = 7
+    TRPI_CHANNEL_PUBSUB = 8,
+    TRPI_CHANNEL_COUNT = 9
 };
 /* Called on a transport thread: short, must not block. from.uid is the peer's, proved by its
  * handshake. arrived_ns: when this node read the frame. */

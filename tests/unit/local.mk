@@ -286,6 +286,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/metrics_test.c \
 	tests/unit/cluster/own_end_test.c \
 	tests/unit/cluster/phi_test.c \
+	tests/unit/cluster/pubsub_frame_test.c \
 	tests/unit/cluster/removed_test.c \
 	tests/unit/cluster/replay_test.c \
 	tests/unit/cluster/role_guard_test.c \
