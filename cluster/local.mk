@@ -68,7 +68,14 @@ troupe_sources += \
 
 # pubsub: the registry of publish and subscribe, routes, waits; pure.
 troupe_sources += \
-	cluster/pubsub/registry_frame.c
+	cluster/pubsub/gaps.c \
+	cluster/pubsub/index.c \
+	cluster/pubsub/registry.c \
+	cluster/pubsub/registry_check.c \
+	cluster/pubsub/registry_frame.c \
+	cluster/pubsub/registry_peers.c \
+	cluster/pubsub/route.c \
+	cluster/pubsub/waits.c
 
 # shell: the actors that run the engine and the metrics, and the lease's thread.
 troupe_sources += \

@@ -29,7 +29,7 @@ trp_err trpi_waits_add(trpi_waits *waits, const trpi_pubsub_key *topic, uint64_t
                        uint64_t deadline_ms, void *arg, uint64_t *ret_id);
 /* Take one that has ended, the first added first; call it until it returns false, after each event
  * of the registry and when trpi_waits_wake_ms() is reached. */
-bool trpi_waits_step(trpi_waits *waits, const trpi_registry *registry, uint64_t now_ms,
+bool trpi_waits_step(trpi_waits *waits, const trpi_pubreg *registry, uint64_t now_ms,
                      trpi_wait_end *ret_end);
 bool trpi_waits_take(trpi_waits *waits, trpi_wait_end *ret_end); /* any, ended or not */
 uint64_t trpi_waits_wake_ms(const trpi_waits *waits);            /* UINT64_MAX: never */
@@ -59,7 +59,8 @@ void trpi_tallies_lost(trpi_tallies *tallies, const trpi_node_id *node);
 /* Take one that has ended: all have answered, or were lost, or it is too late. */
 bool trpi_tallies_step(trpi_tallies *tallies, uint64_t now_ms, trpi_tally_end *ret_end);
 bool trpi_tallies_take(trpi_tallies *tallies, trpi_tally_end *ret_end); /* any, ended or not */
-uint64_t trpi_tallies_wake_ms(const trpi_tallies *tallies);
+uint64_t trpi_tallies_wake_ms(
+    const trpi_tallies *tallies); /* perhaps too early; UINT64_MAX: never */
 uint32_t trpi_tallies_count(const trpi_tallies *tallies);
 
 #endif

@@ -287,6 +287,8 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/own_end_test.c \
 	tests/unit/cluster/phi_test.c \
 	tests/unit/cluster/pubsub_frame_test.c \
+	tests/unit/cluster/pubsub_registry_test.c \
+	tests/unit/cluster/pubsub_route_test.c \
 	tests/unit/cluster/removed_test.c \
 	tests/unit/cluster/replay_test.c \
 	tests/unit/cluster/role_guard_test.c \

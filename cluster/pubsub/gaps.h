@@ -1,0 +1,23 @@
+/* gaps.h - what a node has missed of the publications in one topic to which it subscribes. Pure. */
+#ifndef TRPI_CLUSTER_PUBSUB_GAPS_H
+#define TRPI_CLUSTER_PUBSUB_GAPS_H
+
+#include "cluster/pubsub/registry.h"
+
+typedef struct trpi_stream { /* the publications of one mediator */
+    uint64_t uid, life;
+    uint64_t next; /* the number that is due */
+} trpi_stream;
+
+typedef struct trpi_gaps { /* zeroed: nothing has come yet */
+    trpi_stream *streams;
+    uint32_t streams_count, streams_room;
+} trpi_gaps;
+
+void trpi_gaps_fini(trpi_gaps *gaps); /* and begin again */
+/* begun: of the own subscription now. Errors: TRP_ENOMEM. */
+trp_err trpi_gaps_arrived(trpi_gaps *gaps, uint64_t uid, const trpi_pubsub_stamp *stamp,
+                          uint64_t begun, trpi_pubsub_arrival *ret_arrival);
+void trpi_gaps_forget(trpi_gaps *gaps, uint64_t uid); /* its node is gone */
+
+#endif
