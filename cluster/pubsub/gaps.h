@@ -7,7 +7,10 @@
 typedef struct trpi_stream { /* the publications of one mediator */
     uint64_t uid, life;
     uint64_t next; /* the number that is due */
+    bool stranger; /* its node is no member any more, or not yet */
 } trpi_stream;
+
+#define TRPI_GAPS_STRANGERS_MAX 64u /* of a topic; the first of them is forgotten then */
 
 typedef struct trpi_gaps { /* zeroed: nothing has come yet */
     trpi_stream *streams;
@@ -15,9 +18,11 @@ typedef struct trpi_gaps { /* zeroed: nothing has come yet */
 } trpi_gaps;
 
 void trpi_gaps_fini(trpi_gaps *gaps); /* and begin again */
-/* begun: of the own subscription now. Errors: TRP_ENOMEM. */
-trp_err trpi_gaps_arrived(trpi_gaps *gaps, uint64_t uid, const trpi_pubsub_stamp *stamp,
-                          uint64_t begun, trpi_pubsub_arrival *ret_arrival);
-void trpi_gaps_forget(trpi_gaps *gaps, uint64_t uid); /* its node is gone */
+/* begun: of the own subscription now; stranger: the node is no member here. Errors: TRP_ENOMEM. */
+trp_err trpi_gaps_arrived(trpi_gaps *gaps, uint64_t uid, bool stranger,
+                          const trpi_pubsub_stamp *stamp, uint64_t begun,
+                          trpi_pubsub_arrival *ret_arrival);
+/* Its node is gone; what it has published may still be on its way. */
+void trpi_gaps_estrange(trpi_gaps *gaps, uint64_t uid);
 
 #endif

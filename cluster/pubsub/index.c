@@ -8,7 +8,7 @@
  *   pubsub-I3  A topic's number never goes back, also when nobody was there in between: a new
  *       entry begins with the sum of all numbers given.                          (entry_new)
  * Limits.  The owners' (registry.h).
- * Tests.   tests/unit/cluster/pubsub_registry_test.c
+ * Tests.   tests/unit/cluster/pubsub_registry_test.c, tests/sim/pubsub_test.c
  */
 #include "cluster/pubsub/index.h"
 

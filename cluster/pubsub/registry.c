@@ -9,7 +9,7 @@
  *   pubsub-O3  A removed entry is kept while a peer that was told of the bucket has not
  *       acknowledged a later version, and no longer.                           (prune)
  * Limits.  entries_max, removed_max. Above removed_max those that lag most are told all again.
- * Tests.   tests/unit/cluster/pubsub_registry_test.c
+ * Tests.   tests/unit/cluster/pubsub_registry_test.c, tests/sim/pubsub_test.c
  */
 #include <string.h>
 
@@ -399,9 +399,7 @@ trpi_pubreg_arrived(trpi_pubreg *registry, const trpi_pubsub_key *topic, const t
     if (own == NULL || own->item.count == 0) {
         return TRP_ENOENT;
     }
-    if (trpi_pubreg_node_of(registry, from) == TRPI_PUBREG_NOWHERE) {
-        *ret_arrival = (trpi_pubsub_arrival){ .missed = 0 }; /* it is gone, or not known yet */
-        return TRP_OK;
-    }
-    return trpi_gaps_arrived(&own->gaps, from->uid, stamp, own->item.begun, ret_arrival);
+    bool stranger = trpi_pubreg_node_of(registry, from) == TRPI_PUBREG_NOWHERE;
+    uint64_t begun = trpi_pubreg_subscription(registry->options.life, own->item.begun);
+    return trpi_gaps_arrived(&own->gaps, from->uid, stranger, stamp, begun, ret_arrival);
 }

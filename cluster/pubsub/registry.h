@@ -158,9 +158,10 @@ uint32_t trpi_pubreg_node_of(const trpi_pubreg *registry, const trpi_node_id *id
 /* ---- publications that arrive ---------------------------------------------------------------- */
 /* Travels with a publication to subscribers without a group. */
 typedef struct trpi_pubsub_stamp {
-    uint64_t life;         /* of the publishing mediator */
-    uint64_t number;       /* of (that mediator, topic) */
-    uint64_t begun, since; /* of the place */
+    uint64_t life;   /* of the publishing mediator */
+    uint64_t number; /* of (that mediator, topic) */
+    uint64_t begun;  /* names the subscription of the receiving node */
+    uint64_t since;  /* the first number that was meant for it */
 } trpi_pubsub_stamp;
 typedef struct trpi_pubsub_arrival {
     uint64_t missed; /* publications of that node in this topic that were lost before this one */

@@ -1,6 +1,6 @@
 /* registry_check.c - what must hold of a registry after each event, as code.
  *
- * Tests.   tests/unit/cluster/pubsub_registry_test.c
+ * Tests.   tests/unit/cluster/pubsub_registry_test.c, tests/sim/pubsub_test.c
  */
 #include "cluster/pubsub/registry_inner.h"
 

@@ -62,8 +62,9 @@ typedef struct trpi_pubsub_mark {
 typedef struct trpi_pubsub_frame {
     trpi_pubsub_frame_kind kind;
     uint64_t to_uid;
-    uint64_t life, era;        /* of the sender's bucket */
-    trpi_pubsub_mark seen;     /* of the receiver's bucket; life 0: nothing */
+    uint64_t life, era; /* of the sender's bucket */
+    /* of the receiver's bucket; life 0: nothing. A DELTA is meant for that life alone */
+    trpi_pubsub_mark seen;
     uint64_t question;         /* HELLO; ABSENT repeats it */
     uint32_t slot, generation; /* of the sender's mediator, an actor */
     bool gap;                  /* ACK: a DELTA began above what was seen */

@@ -2,6 +2,7 @@
 #ifndef TRPI_CLUSTER_PUBSUB_REGISTRY_INNER_H
 #define TRPI_CLUSTER_PUBSUB_REGISTRY_INNER_H
 
+#include "base/hash.h"
 #include "base/table.h"
 #include "cluster/pubsub/gaps.h"
 #include "cluster/pubsub/index.h"
@@ -23,6 +24,7 @@ typedef struct trpi_peer_state {
     bool counts;  /* its bucket: Up or WeaklyUp */
     bool is_peer; /* frames go to it: also while it leaves */
     bool absent;  /* it has said that it has no mediator of this name */
+    bool knows;   /* it has said that it knows of this life of the own bucket */
     bool silent;  /* has not answered for a retry time: asked by HELLO until it does */
     bool told;    /* it may have something of the own bucket, in this era */
     bool full;    /* it has more entries than fit; logged once */
@@ -60,6 +62,12 @@ struct trpi_pubreg {
     char text[256];
 };
 
+/* Names a subscription of a node: a version may begin one in each life of its mediator. */
+static inline uint64_t
+trpi_pubreg_subscription(uint64_t life, uint64_t begun)
+{
+    return trpi_hash_u64(life) ^ begun;
+}
 trpi_own *trpi_pubreg_own_find(const trpi_pubreg *registry, const trpi_pubsub_key *key,
                                uint64_t hash);
 trpi_own *trpi_pubreg_own_next(const trpi_pubreg *registry, uint32_t *position);

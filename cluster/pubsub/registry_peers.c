@@ -5,6 +5,7 @@
  *                             `--HELLO again, at growing intervals, as while silent
  *          A peer that is heard gets DELTAs, one behind the other, up to the bytes of a tick; an
  *          answer moves acked. All is sent from acked again when no answer comes.
+ *          It is unheard until it has said that it knows of this mediator's life, too.
  * Must hold.
  *   pubsub-P1  A bucket's changes are taken without a gap: seen never jumps.       (take_delta)
  *   pubsub-P2  A frame of an earlier life or era changes nothing.                  (peer_meet)
@@ -12,7 +13,7 @@
  *   pubsub-P4  When all is acknowledged nothing is sent: wake_ms is never.         (set_wake)
  * Limits.  peer_bytes_max and tick_bytes_max of each tick; entries_max of each bucket.
  * Not here. Unreachable members: they stay, and are asked at growing intervals.
- * Tests.   tests/unit/cluster/pubsub_registry_test.c
+ * Tests.   tests/unit/cluster/pubsub_registry_test.c, tests/sim/pubsub_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -95,7 +96,7 @@ trpi_pubreg_floor(const trpi_pubreg *registry)
 static bool
 is_unheard(const trpi_peer_state *peer)
 {
-    return peer->node.life == 0 || peer->silent;
+    return peer->node.life == 0 || peer->silent || !peer->knows;
 }
 
 static bool
@@ -152,6 +153,7 @@ send_delta(trpi_pubreg *registry, uint32_t index, uint32_t *bytes)
 {
     trpi_peer_state *peer = &registry->nodes[index];
     trpi_pubsub_frame frame = { .kind = TRPI_PUBSUB_DELTA,
+                                .seen = { peer->node.life, peer->its_era, peer->seen },
                                 .base = peer->sent,
                                 .version = registry->version };
     const trpi_own *own = first_above(registry, peer->sent);
@@ -189,7 +191,9 @@ send_hello(trpi_pubreg *registry, uint32_t index, uint64_t now_ms)
 {
     trpi_peer_state *peer = &registry->nodes[index];
     peer->question = ++registry->questions;
-    trpi_pubsub_frame frame = { .kind = TRPI_PUBSUB_HELLO, .question = peer->question };
+    trpi_pubsub_frame frame = { .kind = TRPI_PUBSUB_HELLO,
+                                .seen = { peer->node.life, peer->its_era, peer->seen },
+                                .question = peer->question };
     (void)send_frame(registry, index, &frame);
     peer->retry_ms = peer->retry_ms == 0 ? registry->options.retry_ms : peer->retry_ms;
     peer->retry_at_ms = now_ms + peer->retry_ms;
@@ -252,14 +256,19 @@ static void
 drop_bucket(trpi_pubreg *registry, uint32_t index)
 {
     trpi_peer_state *peer = &registry->nodes[index];
-    uint32_t position = 0;
-    trpi_own *own;
     trpi_index_drop(&registry->index, index, &peer->entries);
     peer->seen = 0;
-    while ((own = trpi_pubreg_own_next(registry, &position)) != NULL) {
-        trpi_gaps_forget(&own->gaps, peer->node.id.uid);
-    }
     (void)action_add(registry, TRPI_PUBREG_LOST, index); /* there is room: members() and frame() */
+}
+
+static void
+node_estrange(trpi_pubreg *registry, const trpi_node_id *id)
+{
+    uint32_t position = 0;
+    trpi_own *own;
+    while ((own = trpi_pubreg_own_next(registry, &position)) != NULL) {
+        trpi_gaps_estrange(&own->gaps, id->uid);
+    }
 }
 
 /* Return the node's index; a free one, and fresh, if it is not there. NOWHERE: no memory. */
@@ -337,6 +346,7 @@ trpi_pubreg_members(trpi_pubreg *registry, uint64_t now_ms, const trpi_pubreg_me
             if (peer->counts) {
                 drop_bucket(registry, i);
             }
+            node_estrange(registry, &peer->node.id);
             peer->used = peer->counts = peer->is_peer = peer->told = false;
         }
     }
@@ -360,7 +370,9 @@ begin_again(trpi_pubreg *registry, uint32_t index)
     }
     peer->its_era = 0;
     peer->acked = peer->sent = 0;
-    peer->told = false;
+    peer->told = peer->knows = false;
+    peer->retry_at_ms = 0;
+    peer->retry_ms = registry->options.retry_ms;
 }
 
 /* Take who it is; false: a frame of an earlier life or era. */
@@ -385,6 +397,7 @@ peer_meet(trpi_pubreg *registry, uint32_t index, const trpi_pubsub_frame *frame)
     peer->its_era = frame->era;
     if (peer->silent || peer->absent || peer->question != 0) {
         peer->retry_ms = registry->options.retry_ms;
+        peer->retry_at_ms = 0;
         peer->sent = peer->acked;
     }
     peer->silent = peer->absent = false;
@@ -399,7 +412,11 @@ static void
 take_seen(trpi_pubreg *registry, uint32_t index, const trpi_pubsub_frame *frame, uint64_t now_ms)
 {
     trpi_peer_state *peer = &registry->nodes[index];
-    if (frame->seen.life != registry->options.life || frame->seen.era != peer->era) {
+    if (frame->seen.life != registry->options.life) {
+        return;
+    }
+    peer->knows = true;
+    if (frame->seen.era != peer->era) {
         return;
     }
     uint64_t version = frame->seen.version;
@@ -408,7 +425,6 @@ take_seen(trpi_pubreg *registry, uint32_t index, const trpi_pubsub_frame *frame,
         peer->sent = peer->sent < version ? version : peer->sent;
         peer->retry_ms = registry->options.retry_ms;
         peer->retry_at_ms = now_ms + registry->options.retry_ms;
-        trpi_pubreg_prune(registry);
     }
     if (frame->gap) {
         peer->sent = peer->acked;
@@ -467,8 +483,8 @@ static trp_err
 take_delta(trpi_pubreg *registry, uint32_t index, const trpi_pubsub_frame *frame)
 {
     trpi_peer_state *peer = &registry->nodes[index];
-    if (!peer->counts) {
-        return TRP_OK; /* it leaves: nothing of it is wanted any more */
+    if (!peer->counts || frame->seen.life != registry->options.life) {
+        return TRP_OK; /* it leaves: nothing of it is wanted; or it was said to an earlier life */
     }
     bool gap = frame->base > peer->seen;
     if (gap && registry->options.broken & TRPI_PUBREG_BROKEN_GAP) {
@@ -501,7 +517,6 @@ take_absent(trpi_pubreg *registry, uint32_t index, const trpi_pubsub_frame *fram
     peer->absent = true;
     peer->silent = peer->told = false;
     peer->question = 0;
-    trpi_pubreg_prune(registry);
 }
 
 trp_err
@@ -532,6 +547,7 @@ trpi_pubreg_frame(trpi_pubreg *registry, uint64_t now_ms, const trpi_node_id *fr
             (void)send_frame(registry, index, &ack);
         }
     }
+    trpi_pubreg_prune(registry);
     trpi_pubreg_set_wake(registry, now_ms);
     return err;
 }

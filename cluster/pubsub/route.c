@@ -6,7 +6,7 @@
  *   pubsub-R1  No node is a target twice; one without anybody is none.
  *   pubsub-R2  Of each group exactly one is picked.
  * Limits.  None of its own: as many targets as nodes, as many picks as groups of the topic.
- * Tests.   tests/unit/cluster/pubsub_route_test.c
+ * Tests.   tests/unit/cluster/pubsub_route_test.c, tests/sim/pubsub_test.c
  */
 #include "cluster/pubsub/route.h"
 
@@ -111,11 +111,14 @@ trpi_route_publish(trpi_pubreg *registry, const trpi_pubsub_key *topic, trpi_rou
     }
     for (uint32_t i = 0; i < entry->places_count; i++) {
         const trpi_pubreg_place *place = &entry->places[i];
-        route->targets[route->targets_count++] =
-            (trpi_route_target){ .node = place->node,
-                                 .all = true,
-                                 .stamp = { registry->options.life, entry->number, place->begun,
-                                            place->since } };
+        route->targets[route->targets_count++] = (trpi_route_target){
+            .node = place->node,
+            .all = true,
+            .stamp = { registry->options.life, entry->number,
+                       trpi_pubreg_subscription(registry->nodes[place->node].node.life,
+                                                place->begun),
+                       place->since }
+        };
     }
     if (entry->groups_count > 0) {
         route_groups(route, entry, nodes, choice, random);

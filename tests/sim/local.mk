@@ -104,3 +104,7 @@ tests_sim_operated_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/sharding_test
 tests_sim_sharding_test_SOURCES = tests/sim/sharding_test.c
 tests_sim_sharding_test_LDADD = $(TEST_LDADD)
+# The registries of publish and subscribe, under seeds and faults.
+test_programs += tests/sim/pubsub_test
+tests_sim_pubsub_test_SOURCES = tests/sim/pubsub_test.c
+tests_sim_pubsub_test_LDADD = $(TEST_LDADD)

@@ -46,9 +46,9 @@ frame_of(uint32_t kind)
         f.slot = 12;
         f.generation = 3;
     }
-    if (kind == TRPI_PUBSUB_ACK) {
+    if (kind == TRPI_PUBSUB_ACK || kind == TRPI_PUBSUB_DELTA) {
         f.seen = (trpi_pubsub_mark){ 4, 1, 300 };
-        f.gap = true;
+        f.gap = kind == TRPI_PUBSUB_ACK;
     }
     if (kind == TRPI_PUBSUB_DELTA) {
         f.base = 10;

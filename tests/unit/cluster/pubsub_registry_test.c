@@ -505,6 +505,28 @@ a_node_that_restarts_on_its_address_begins_anew(void)
     end();
 }
 
+/* Once both have heard of each other a joiner knows all within half a second, however often the
+ * other has asked before. */
+static void
+a_joiner_knows_all_at_once(void)
+{
+    begin(2, NULL);
+    put(0, topic("a"), 1);
+    w.status[2] = TRP_MEMBER_UP;
+    w.cut[2] = true;
+    tell_members();
+    pass(100000);
+    start_mediator(2);
+    w.cut[2] = false;
+    put(2, topic("b"), 1);
+    tell_members();
+    pass(500);
+    UNIT_EQUAL(count_at(2, topic("a")), 1);
+    UNIT_EQUAL(count_at(0, topic("b")), 1);
+    UNIT_EQUAL(count_at(1, topic("b")), 1);
+    end();
+}
+
 /* A mediator that starts again on its node has a later life. */
 static void
 a_mediator_that_starts_again_begins_anew(void)
@@ -667,6 +689,7 @@ UNIT(what_was_removed_in_a_partition_does_not_come_back)
 UNIT(removed_entries_are_kept_up_to_a_limit)
 UNIT(the_bucket_of_a_leaving_node_is_dropped_at_leaving)
 UNIT(a_node_that_restarts_on_its_address_begins_anew)
+UNIT(a_joiner_knows_all_at_once)
 UNIT(a_mediator_that_starts_again_begins_anew)
 UNIT(a_node_without_a_mediator_costs_nothing)
 UNIT(a_node_that_never_answers_gets_no_bucket)

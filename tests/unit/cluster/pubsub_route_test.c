@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cluster/pubsub/registry_inner.h"
 #include "cluster/pubsub/route.h"
 #include "cluster/pubsub/waits.h"
 #include "tests/unit/unit.h"
@@ -51,6 +52,7 @@ put(uint32_t node, trpi_pubsub_key key, uint32_t count)
                                 .to_uid = 100,
                                 .life = 1,
                                 .era = 1,
+                                .seen = { .life = 1 },
                                 .base = versions[node],
                                 .version = versions[node] + 1,
                                 .items = &item,
@@ -219,12 +221,19 @@ send_to_all_may_leave_out_the_own_node(void)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
+/* The name of a subscription of this node, which began with a version. */
+static uint64_t
+begun_here(uint64_t version)
+{
+    return trpi_pubreg_subscription(1, version);
+}
+
 static uint64_t
 arrive(uint64_t life, uint64_t number, uint64_t since, bool *late)
 {
     trpi_pubsub_key news = key_of(TRPI_PUBSUB_TOPIC, "news", NULL);
     trpi_pubsub_arrival arrival = { 0 };
-    trpi_pubsub_stamp stamp = { life, number, trpi_pubreg_version(here), since };
+    trpi_pubsub_stamp stamp = { life, number, begun_here(trpi_pubreg_version(here)), since };
     UNIT_EQUAL(trpi_pubreg_arrived(here, &news, &ids[1], &stamp, &arrival), TRP_OK);
     if (late != NULL) {
         *late = arrival.late;
@@ -261,7 +270,7 @@ static void
 a_new_subscription_misses_nothing_of_before(void)
 {
     trpi_pubsub_key news = key_of(TRPI_PUBSUB_TOPIC, "news", NULL);
-    trpi_pubsub_stamp old = { 1, 9, 1, 1 };
+    trpi_pubsub_stamp old = { 1, 9, begun_here(1), 1 };
     trpi_pubsub_arrival arrival;
     begin();
     put(0, news, 1);
@@ -272,7 +281,7 @@ a_new_subscription_misses_nothing_of_before(void)
     UNIT_EQUAL(arrival.missed, 0); /* that node does not know of the new one yet */
     UNIT_EQUAL(arrive(1, 20, 19, NULL), 1);
     put(0, key_of(TRPI_PUBSUB_TOPIC, "other", NULL), 1);
-    old = (trpi_pubsub_stamp){ 1, 22, 3, 19 };
+    old = (trpi_pubsub_stamp){ 1, 22, begun_here(3), 19 };
     UNIT_EQUAL(trpi_pubreg_arrived(here, &news, &ids[1], &old, &arrival), TRP_OK);
     UNIT_EQUAL(arrival.missed, 1);
     trpi_pubreg_free(here);
