@@ -233,6 +233,7 @@ trpi_cluster_stop(trpi_cluster *cluster)
     trpi_remote_beats_answer(cluster->remote, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_GOSSIP, NULL, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
+    trpi_receptionist_close(cluster->system);
     trpi_singletons_close(cluster->system);
     trpi_keeper_stop(cluster->system);
     trpi_metrics_stop(cluster);

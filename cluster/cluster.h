@@ -8,6 +8,7 @@
 
 #include <troupe/cluster.h>
 
+#include "cluster/client/receptionist.h"
 #include "cluster/engine/heartbeat.h"
 #include "cluster/engine/membership.h"
 #include "cluster/metrics/metrics.h"

@@ -217,6 +217,27 @@ static const trpi_config_row cluster_rows[] = {
       SECONDS_OF(TRPI_METRICS_HALF_LIFE_S_DEFAULT), 1, DAYS, NULL,
       "Half-life of a sample in the moving average; a smaller value gives newer samples more "
       "weight." },
+    { "cluster.client.receptionist.enabled", BOOL, "off", 0, 0, NULL,
+      "on: clients from outside the cluster may connect to this node and reach services that are "
+      "registered (troupe/client.h)." },
+    { "cluster.client.receptionist.role", TEXT, "", 0, 0, NULL,
+      "Clients are sent only to members with this role, and only nodes that have it take clients; "
+      "empty: all." },
+    { "cluster.client.receptionist.number-of-contacts", INT,
+      TEXT_OF(TRPI_RECEPTIONIST_CONTACTS_DEFAULT), 1, TRPI_CLIENT_CONTACTS_MAX, NULL,
+      "Nodes that a client is told of." },
+    { "cluster.client.receptionist.response-tunnel-receive-timeout", DURATION,
+      MS_OF(TRPI_RECEPTIONIST_TUNNEL_MS_DEFAULT), 10, HOURS, NULL,
+      "A tunnel to a client's actor ends when nothing has passed for so long, and an ask of a "
+      "client fails when its service has not answered." },
+    { "cluster.client.receptionist.silence-timeout", DURATION,
+      MS_OF(TRPI_RECEPTIONIST_SILENCE_MS_DEFAULT), 100, HOURS, NULL,
+      "A client that says nothing for so long has gone." },
+    { "cluster.client.receptionist.clients-max", INT, TEXT_OF(TRPI_RECEPTIONIST_CLIENTS_DEFAULT),
+      1, 100000, NULL, "Largest number of clients of this node." },
+    { "cluster.client.receptionist.permissions", LIST, "", 0, 0, NULL,
+      "SERVICE=NAME: only clients whose certificate has this common name reach the service; * "
+      "stands for all services. A service without a line is open to all clients." },
     { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
 };
 

@@ -102,6 +102,13 @@ troupe_sources += \
 	cluster/singleton/proxy.c \
 	cluster/singleton/registry.c
 
+# client: the receptionist of clients from outside.
+troupe_sources += \
+	cluster/client/door.c \
+	cluster/client/receptionist.c \
+	cluster/client/services.c \
+	cluster/client/sessions.c
+
 # routing: cluster-aware routers, adaptive routing.
 troupe_sources += \
 	cluster/routing/adaptive.c \

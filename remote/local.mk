@@ -19,12 +19,15 @@ troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 	remote/association/peer.c remote/association/peer_check.c remote/association/tick.c remote/association/inbound.c remote/association/inbound_tell.c remote/association/route.c remote/association/route_again.c \
 	remote/association/route_lane.c remote/association/credit.c remote/association/receiver.c \
 	remote/association/hold.c remote/association/signal.c remote/association/refusal.c \
-	remote/association/untrusted.c remote/association/strangers.c remote/association/pending.c \
+	remote/association/clients.c remote/association/doors.c remote/association/untrusted.c remote/association/strangers.c remote/association/pending.c \
 	remote/association/unfinished.c remote/association/context.c remote/association/conn_events.c \
 	remote/association/idle.c remote/association/inflow.c remote/association/peers.c remote/association/pump.c \
 	remote/association/routes.c remote/association/route_hold.c \
 	remote/association/control_scan.c remote/association/control_lane.c remote/association/control_reserve.c
-troupe_sources += remote/event_types.c remote/keys.c remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
+# client: a process outside a cluster, above remoting.
+troupe_sources += remote/client/client.c remote/client/engine.c remote/client/frame.c remote/client/stub.c
+pkginclude_HEADERS += include/troupe/client.h
+troupe_sources += remote/clients.c remote/event_types.c remote/keys.c remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
 
 test_programs += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz
 tests_fuzz_frame_fuzz_SOURCES = tests/fuzz/frame_fuzz.c $(FUZZ_DRIVER)

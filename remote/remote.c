@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "base/mutex.h"
 #include "pattern/pattern.h"
+#include "remote/association/clients.h"
 #include "remote/association/conn.h"
 #include "remote/association/inbound.h"
 #include "remote/association/peer.h"
@@ -217,7 +218,12 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     if (length < 0 || (size_t)length >= sizeof text) {
         return TRP_EINVAL;
     }
-    return trpi_address_parse(text, &remote->address, NULL, NULL);
+    trp_err err = trpi_address_parse(text, &remote->address, NULL, NULL);
+    if (err == TRP_OK && o->nameless) {
+        trpi_address_nameless(remote->uid, &remote->address);
+        o->features_off |= TRPI_FEATURE_LANES; /* no lane is dialled by the peer, or closed idle */
+    }
+    return err;
 }
 
 static void
@@ -233,7 +239,7 @@ warn_if_open(trpi_remote *remote)
                  "remote.untrusted-mode is on next=\"no other node can be in a cluster with this "
                  "one, unless remote.trusted-selection-paths has " TRPI_TRUSTED_CLUSTER "\"");
     }
-    if (strcmp(remote->ops->scheme, "tcp") == 0 &&
+    if (strcmp(remote->ops->scheme, "tcp") == 0 && !remote->options.nameless &&
         !trpi_host_is_loopback(remote->options.bind_host)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "listening beyond loopback bind-host=%s next=\"the link is %s: "
@@ -258,6 +264,11 @@ listen_and_advertise(trpi_remote *remote)
     if (err != TRP_OK) {
         return err;
     }
+    if (o->nameless) {
+        trpi_remote_secure_self(remote);
+        trpi_system_advertise(remote->system, &remote->address);
+        return trpi_system_remote_set(remote->system, &trpi_route_remote_ops, remote);
+    }
     const char *bind_host =
         is_wildcard(o->bind_host) && strchr(o->bind_host, ':') == NULL ? "*" : o->bind_host;
     err = remote->ops->listen(remote->transport,
@@ -279,9 +290,13 @@ listening_log(trpi_remote *remote)
     char text[2 * TRPI_ADDRESS_TEXT_BYTES];
     trp_remoting_event event;
     memset(&event, 0, sizeof(event));
-    (void)snprintf(text, sizeof text, "remoting listens address=%s bind-host=%s",
-                   trpi_address_format(&remote->address, address, sizeof address),
-                   remote->options.bind_host);
+    (void)trpi_address_format(&remote->address, address, sizeof address);
+    if (remote->options.nameless) {
+        (void)snprintf(text, sizeof text, "remoting started without a port address=%s", address);
+    } else {
+        (void)snprintf(text, sizeof text, "remoting listens address=%s bind-host=%s", address,
+                       remote->options.bind_host);
+    }
     trpi_lifecycle_log(remote, TRP_LOG_INFO, text);
     trpi_remoting_publish(remote, &trp_remoting_listen_type, &event);
 }
@@ -322,6 +337,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     atomic_init(&remote->references, 1);
     pthread_mutex_init(&remote->lock, NULL);
     pthread_cond_init(&remote->over, NULL);
+    trpi_clients_begin(remote);
     for (int i = 0; i < TRPI_CHANNEL_COUNT; i++) {
         pthread_rwlock_init(&remote->channels[i].lock, NULL);
     }
@@ -374,7 +390,9 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
 void
 trpi_remote_accept(trpi_remote *remote)
 {
-    remote->ops->accept(remote->transport);
+    if (!remote->options.nameless) {
+        remote->ops->accept(remote->transport);
+    }
 }
 
 const trpi_address *
@@ -436,7 +454,8 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
     if (trpi_address_equal(&to->address, &remote->address)) {
         return TRP_EINVAL;
     }
-    trp_err err = trpi_peer_get(remote, &to->address, true, &peer);
+    trp_err err =
+        trpi_peer_get(remote, &to->address, !trpi_address_is_nameless(&to->address), &peer);
     if (err == TRP_OK && channel == TRPI_CHANNEL_HEARTBEAT && beat_send(peer, to, bytes, count)) {
         trpi_peer_unpin(peer);
         return TRP_OK;

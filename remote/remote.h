@@ -51,6 +51,23 @@ void trpi_remote_quarantine(trpi_remote *remote, const trpi_node_id *id, const c
  * the member is removed (FD-19, -20). */
 void trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, bool delegated);
 
+/* ---- clients: peers without a host, and what they may send to -------------------------------- */
+/* Accept so many of them; 0: none, as at the start. Thread: any. */
+void trpi_remote_clients_accept(trpi_remote *remote, uint32_t clients_max);
+uint32_t trpi_remote_clients_count(trpi_remote *remote); /* that are connected */
+/* From now on messages of the client with that uid reach this actor here; until it is closed, which
+ * is for the caller to do when the actor ends. Errors: TRP_ELIMIT (TRPI_DOORS_MAX), TRP_ENOMEM.
+ * Thread: any. */
+trp_err trpi_remote_door_open(trpi_remote *remote, trp_ref ref, uint64_t uid);
+void trpi_remote_door_close(trpi_remote *remote, trp_ref ref);
+/* Write the name in the certificate that a client has shown. false: none. Thread: any. */
+bool trpi_remote_certificate_name(trpi_remote *remote, const trpi_address *address, char *ret_name,
+                                  size_t bytes);
+/* Return whether the node that was reached at address has refused the last handshake because its
+ * own address is another one, which is given. Thread: any. */
+bool trpi_remote_is_elsewhere(trpi_remote *remote, const trpi_address *address,
+                              trpi_address *ret_address);
+
 /* Read the files of TLS again, and take these cookies (both NULL: keep the present ones), soon and
  * on another thread; the log has the result. Errors: TRP_ESTATE (neither TLS nor cookie is in use),
  * TRP_EINVAL (too long). Thread: any; never blocks. */

@@ -88,7 +88,8 @@ void
 trpi_remote_secure_self(trpi_remote *remote)
 {
     if (remote->secure) {
-        trpi_secure_host(secure_transport(remote), remote->address.host);
+        trpi_secure_host(secure_transport(remote),
+                         remote->options.nameless ? "" : remote->address.host);
     }
     if (remote->secure && remote->options.wire_minor >= 4) {
         trpi_secure_self(secure_transport(remote), remote->address.host, remote->address.port);

@@ -263,6 +263,40 @@ stats_interval(const trp_node *node)
     return ms == 0 && !off ? TRPI_STATS_ALWAYS : ms;
 }
 
+/* cluster.client.receptionist. A node without its role takes no clients. */
+static trp_err
+receptionist_start(trp_node *node, trp_node_error *ret_error)
+{
+#define KEY "cluster.client.receptionist."
+    const char *permissions[TRPI_CONFIG_LIST_MAX],
+        *role = trpi_config_text(node->config, KEY "role");
+    trpi_receptionist_options options = {
+        .contacts = trpi_node_number(node, KEY "number-of-contacts"),
+        .tunnel_ms = trpi_node_number(node, KEY "response-tunnel-receive-timeout"),
+        .silence_ms = trpi_node_number(node, KEY "silence-timeout"),
+        .clients_max = trpi_node_number(node, KEY "clients-max"),
+        .role = role,
+        .permissions = permissions,
+        .permissions_count = trpi_config_list_count(node->config, KEY "permissions"),
+    };
+    bool has_role = role[0] == '\0';
+    for (size_t i = 0; i < trpi_config_list_count(node->config, "cluster.roles"); i++) {
+        has_role =
+            has_role || strcmp(trpi_config_list_at(node->config, "cluster.roles", i), role) == 0;
+    }
+    if (!trpi_config_bool(node->config, KEY "enabled") || !has_role) {
+        return TRP_OK;
+    }
+    for (size_t i = 0; i < options.permissions_count; i++) {
+        permissions[i] = trpi_config_list_at(node->config, KEY "permissions", i);
+    }
+#undef KEY
+    trp_err err = trpi_receptionist_open(node->system, node->remote, &options);
+    return err == TRP_OK ? TRP_OK
+                         : trpi_node_fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
+                                          "cluster.client.receptionist: %s", trp_strerror(err));
+}
+
 trp_err
 trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
 {
@@ -300,7 +334,10 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     options.stopped_arg = node;
     err = trpi_cluster_start(node->system, node->remote, &options, &node->cluster);
     trpi_sharding_refused_set(node->system, type_refused, node);
-    return err == TRP_OK ? lease_file_take(node, ret_error)
-                         : trpi_node_fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
-                                          "cannot start the membership: %s", trp_strerror(err));
+    if (err != TRP_OK) {
+        return trpi_node_fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
+                              "cannot start the membership: %s", trp_strerror(err));
+    }
+    err = receptionist_start(node, ret_error);
+    return err == TRP_OK ? lease_file_take(node, ret_error) : err;
 }

@@ -10,6 +10,7 @@
 #include <troupe/bus.h>
 #include <troupe/bytes.h>
 #include <troupe/category.h>
+#include <troupe/client.h>
 #include <troupe/cluster.h>
 #include <troupe/config.h>
 #include <troupe/delivery.h>

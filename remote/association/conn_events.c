@@ -22,6 +22,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "remote/association/clients.h"
 #include "remote/association/control_lane.h"
 #include "remote/association/inbound.h"
 #include "remote/association/peer.h"
@@ -183,6 +184,9 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
     pthread_mutex_lock(&peer->lock);
     if (!trpi_peer_is_active_as(peer, preamble->uid)) {
         err = conn_fail(conn, TRP_ECONN, "no association with uid %016" PRIx64, preamble->uid);
+    } else if (!conn->dialled && trpi_peer_is_client(peer) &&
+               trpi_client_claims(peer, conn, true) != TRP_OK) {
+        err = conn_fail(conn, TRP_EPERM, "lane of a client that has another certificate or host");
     } else if (!conn->dialled && !bind_to_peer(conn, peer)) {
         err = conn_fail(conn, TRP_ELIMIT, TOO_MANY);
     } else {
@@ -310,17 +314,25 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
         return refuse_stranger(conn, reason);
     }
     conn->share_key = trpi_conn_share_key(conn);
-    trp_err err = trpi_peer_get_caller(remote, &request->from.address, conn->share_key, &peer);
+    bool is_client = trpi_address_is_nameless(&request->from.address); /* of no host */
+    trp_err err =
+        is_client ? trpi_peer_get(remote, &request->from.address, true, &peer)
+                  : trpi_peer_get_caller(remote, &request->from.address, conn->share_key, &peer);
     if (err != TRP_OK) {
         return refuse_stranger(conn, err == TRP_ELIMIT ? "too many peers" : "out of memory");
     }
     trpi_deferred deferred = { 0 };
     trpi_assoc_event event = { .kind = TRPI_ASSOC_REQUEST, .uid = request->from.uid };
     pthread_mutex_lock(&peer->lock);
-    if (!bind_to_peer(conn, peer)) {
+    bool is_other = is_client && trpi_client_claims(peer, conn, false) != TRP_OK;
+    if (is_other || !bind_to_peer(conn, peer)) {
         pthread_mutex_unlock(&peer->lock);
         trpi_peer_unpin(peer);
-        return refuse_stranger(conn, TOO_MANY);
+        return refuse_stranger(conn, is_other ? "your name is in use by another client" : TOO_MANY);
+    }
+    if (is_client) {
+        conn->of_client = true;
+        trpi_clients_came(remote);
     }
     trpi_peer_unpin(peer); /* its connection has pinned it */
     trpi_evicted_bar(peer, conn->uid);
@@ -618,6 +630,9 @@ closed_take(trpi_conn *conn, const char *reason)
     trpi_conns_remove(conn);
     trpi_pending_remove(conn);
     pthread_mutex_unlock(&remote->lock);
+    if (conn->of_client) {
+        trpi_clients_went(remote);
+    }
     if (conn->peer != NULL) {
         peer_lost(conn, conn->failure[0] != '\0' ? conn->failure : reason);
     }
@@ -644,7 +659,8 @@ control_begin(trpi_conn *conn)
     trpi_peer *peer = conn->peer;
     const trpi_transport_ops *ops = conn->remote->ops;
     const trpi_control_of of = { conn->remote, peer, conn->uid, conn->link, conn };
-    conn->stays = ops->hand_over == NULL || trpi_world_is_driven(conn->remote->world);
+    conn->stays = ops->hand_over == NULL || trpi_world_is_driven(conn->remote->world) ||
+                  trpi_peer_is_client(peer); /* clients-C4 */
     if (conn->stays) {
         return;
     }

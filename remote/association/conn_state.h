@@ -80,6 +80,7 @@ struct trpi_conn {
     uint64_t early_bytes; /* while not ready; by the bytes() callback */
     bool ready;           /* may carry the lane's frames; by trpi_conn_lock_of() */
     bool closing;         /* by trpi_conn_lock_of() */
+    bool of_client;       /* it counts as a client's control connection; by bytes(), closed() */
     bool reached;         /* dialled, and the peer's host has answered; by trpi_conn_lock_of() */
     bool close_when_sent; /* by trpi_conn_lock_of() */
     atomic_uint uses;     /* writes and reads; relaxed, it only has to change */
@@ -137,6 +138,12 @@ static inline const char *
 trpi_conn_peer_text(const trpi_conn *conn)
 {
     return conn->peer_text;
+}
+/* Has its peer, which is known, no host? */
+static inline bool
+trpi_conn_is_client(const trpi_conn *conn)
+{
+    return trpi_peer_is_client(conn->peer);
 }
 /* Share of its host; and the key that it counts by. */
 static inline uint32_t

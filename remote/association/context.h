@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 
 #include "actor/actor.h"
+#include "base/table.h"
 #include "base/transport.h"
 #include "remote/association/association.h"
 #include "remote/association/credit.h"
@@ -122,6 +123,16 @@ typedef struct trpi_policy {
     size_t deployable_count;
 } trpi_policy;
 
+#define TRPI_DOORS_MAX 262144 /* actors that clients may send to, of all clients */
+
+/* Clients (clients.c). */
+typedef struct trpi_clients {
+    _Atomic uint32_t max;   /* 0: none is accepted; relaxed, as count */
+    _Atomic uint32_t count; /* control connections of clients */
+    pthread_mutex_t lock;   /* of doors */
+    trpi_table doors;
+} trpi_clients;
+
 /* Bytes of all peers that count for limits of this node; relaxed. */
 typedef struct trpi_flow {
     trpi_credit_limits limits;           /* set at the start */
@@ -175,6 +186,7 @@ struct trpi_remote {
     trpi_log_limit log_limits[TRPI_LOG_LIMIT_COUNT];
     trpi_policy policy;
     trpi_flow flow;
+    trpi_clients clients;
     trpi_remote_counters stats;
 };
 

@@ -21,6 +21,7 @@
 #include "base/payload.h"
 #include "base/wire.h"
 #include "pattern/pattern.h"
+#include "remote/association/clients.h"
 #include "remote/association/conn.h"
 #include "remote/association/hold.h"
 #include "remote/association/route.h"
@@ -279,8 +280,9 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         path[message.path_bytes] = '\0';
     }
     bool untrusted = trpi_conn_remote(conn)->options.untrusted;
-    if (untrusted && (trpi_untrusted_refuses(conn, frame->kind, type, path) ||
-                      trpi_untrusted_refuses_sender(conn, third))) {
+    if (trpi_client_refuses(conn, frame->kind, type, third, &message) ||
+        (untrusted && (trpi_untrusted_refuses(conn, frame->kind, type, path) ||
+                       trpi_untrusted_refuses_sender(conn, third)))) {
         return;
     }
     if (type != NULL && numbers_begin(conn, frame, &map, &message) != TRP_OK) {
@@ -295,7 +297,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         trpi_inbound_decode_error(conn, "payload cannot be read", message.wire_id);
         type = NULL;
     }
-    if (untrusted &&
+    if ((untrusted || trpi_conn_is_client(conn)) &&
         trpi_untrusted_refuses_sender(conn, is_parcel_of_third(conn, type, &message))) {
         return;
     }
@@ -486,7 +488,8 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     conn->read.ack_due = true;
-    if (verdict == TRPI_REDELIVERY_DELIVER && trpi_conn_remote(conn)->options.untrusted) {
+    if (verdict == TRPI_REDELIVERY_DELIVER &&
+        (trpi_conn_remote(conn)->options.untrusted || trpi_conn_is_client(conn))) {
         static const char *const signals[] = { "",        "watch",   "unwatch",  "terminated",
                                                "stop",    "deploy",  "deployed", "refused",
                                                "failed",  "suspend", "resume",   "restart",
@@ -546,7 +549,9 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
     trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
     if (frame->extra >= TRPI_CHANNEL_COUNT || conn->read.epoch != trpi_lane_recv_epoch(lane) ||
         !is_of_proved(conn) ||
-        trpi_untrusted_refuses_channel(conn, (enum trpi_control_channel)frame->extra)) {
+        (trpi_conn_is_client(conn)
+             ? trpi_client_refuses_channel(conn, (enum trpi_control_channel)frame->extra)
+             : trpi_untrusted_refuses_channel(conn, (enum trpi_control_channel)frame->extra))) {
         return;
     }
     trpi_node_id from = { *trpi_peer_address(trpi_conn_peer(conn)), trpi_conn_uid(conn) };

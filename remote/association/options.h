@@ -51,6 +51,7 @@ typedef struct trpi_remote_options {
     bool tls_ignore_address;         /* do not compare a peer's address with its certificate */
     uint32_t tls_reload_interval_ms; /* look whether the files have changed; 0: only when told */
     uint32_t tls_old_end_ms;         /* connections of replaced files */
+    bool nameless;                   /* listen nowhere: the address is made of the uid */
     bool accepts_later;              /* no connection is accepted before trpi_remote_accept() */
     uint32_t tls_warn_ms;            /* before a certificate ends */
     /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
@@ -109,7 +110,9 @@ enum trpi_control_channel {
     TRPI_CHANNEL_SINGLETON = 5,
     TRPI_CHANNEL_SHARDING = 6,
     TRPI_CHANNEL_PUBSUB = 8,
-    TRPI_CHANNEL_COUNT = 9
+    TRPI_CHANNEL_CLIENT = 9,        /* from a client to a receptionist */
+    TRPI_CHANNEL_RECEPTIONIST = 10, /* from a receptionist to a client, and to others */
+    TRPI_CHANNEL_COUNT = 11
 };
 /* Called on a transport thread: short, must not block. from.uid is the peer's, proved by its
  * handshake. arrived_ns: when this node read the frame. */

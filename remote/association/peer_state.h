@@ -28,6 +28,7 @@ typedef struct trpi_peer_refusal {
      * since it was read last */
     uint64_t foreign;
     uint64_t barred_by; /* the last incarnation there that has this one quarantined; 0: none */
+    trpi_address place; /* of the node that refused, which is not the one that was called */
 } trpi_peer_refusal;
 
 /* An incarnation that is quarantined here has called. */
@@ -56,6 +57,12 @@ static inline const char *
 trpi_refusal_by(const trpi_peer_refusal *refusal)
 {
     return refusal->by;
+}
+/* The address of the node that refused it; without a host: there was none. */
+static inline const trpi_address *
+trpi_refusal_place(const trpi_peer_refusal *refusal)
+{
+    return &refusal->place;
 }
 /* The incarnation there that has this one quarantined; 0: none. */
 static inline uint64_t
@@ -190,6 +197,12 @@ trpi_watch_tell(trpi_watch *watch)
     atomic_store_explicit(&watch->told, true, memory_order_relaxed);
 }
 
+/* Of a peer without a host (clients.c); by lock. */
+typedef struct trpi_peer_client {
+    uint64_t key;         /* of its certificate, or of the host that it calls from; 0: not met */
+    char certificate[65]; /* name in it; "": none was shown */
+} trpi_peer_client;
+
 enum { TRPI_PEER_REASON_BYTES = 160 };
 
 struct trpi_peer {
@@ -237,6 +250,7 @@ struct trpi_peer {
     bool goodbye_said;                   /* by the peer */
     uint32_t attempts_at_stop;           /* failed attempts when remoting began to stop */
     trpi_peer_refusal refusal;
+    trpi_peer_client client;
     trpi_activity activity;
     trpi_dials dials;
     trpi_ends ends;
@@ -254,6 +268,18 @@ static inline const trpi_address *
 trpi_peer_address(const trpi_peer *peer)
 {
     return &peer->address;
+}
+/* It has no host: it makes all connections, this node makes none. */
+static inline bool
+trpi_peer_is_client(const trpi_peer *peer)
+{
+    return trpi_address_is_nameless(&peer->address);
+}
+/* The name in a client's certificate; "": it has shown none. By peer->lock. */
+static inline const char *
+trpi_peer_certificate(const trpi_peer *peer)
+{
+    return peer->client.certificate;
 }
 /* The association; by peer->lock. */
 static inline enum trpi_assoc_state

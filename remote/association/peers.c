@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "remote/association/clients.h"
 #include "remote/association/hold.h"
 #include "remote/association/inbound.h"
 
@@ -228,6 +229,7 @@ trpi_remote_unref(trpi_remote *remote)
     trpi_free(remote->evicted.uids);
     trpi_faults_free(remote->faults);
     trpi_untrusted_end(remote);
+    trpi_clients_end(remote);
     trpi_control_reserve_free(remote->control);
     trpi_free(remote);
 }

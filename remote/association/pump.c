@@ -73,6 +73,9 @@ trpi_peer_is_flushed_to(const trpi_peer *peer)
 bool
 trpi_peer_may_dial(const trpi_peer *peer)
 {
+    if (trpi_peer_is_client(peer)) {
+        return false; /* clients-C3 */
+    }
     /* acquire: pairs with the stop's release, what it has set before is seen */
     return !atomic_load_explicit(&trpi_peer_remote(peer)->stopping, memory_order_acquire) ||
            trpi_peer_is_flushed_to(peer);
@@ -85,8 +88,10 @@ trpi_lane_wants(const trpi_peer *peer, int lane)
     /* a fence was lost with a connection, and the large lane waits for its answer */
     bool fence = trpi_lane_has_open_fence(state) && lane != TRPI_LANE_LARGE &&
                  !trpi_lane_is_empty(&peer->lanes[TRPI_LANE_LARGE]);
+    /* a client opens the lane of the answers, too: no peer dials it */
+    bool first = lane == TRPI_LANE_ORDINARY && trpi_peer_remote(peer)->options.nameless;
     return lane != TRPI_LANE_CONTROL &&
-           (!trpi_lane_is_empty(state) || fence || trpi_lane_is_doubted(peer, lane));
+           (first || !trpi_lane_is_empty(state) || fence || trpi_lane_is_doubted(peer, lane));
 }
 
 /* Find or dial a connection for a lane that has none. The association is active. */
@@ -99,13 +104,13 @@ lane_settle(trpi_peer *peer, enum trpi_lane lane)
     }
     bool any = trpi_lane_out(state) != NULL || lane_connect(peer, lane);
     if (trpi_lane_out(state) == NULL && trpi_lane_dialling(state) == NULL &&
-        trpi_lane_wants(peer, (int)lane) &&
+        trpi_lane_wants(peer, (int)lane) && !trpi_peer_is_client(peer) &&
         trpi_remote_now_ms(trpi_peer_remote(peer)) >= trpi_lane_dial_next_ms(state)) {
         trpi_conn_dial(peer, lane);
         any = true;
     }
     bool waits = any || !trpi_lane_is_empty(state) || trpi_lane_has_open_fence(state) ||
-                 trpi_lane_is_doubted(peer, (int)lane);
+                 trpi_lane_is_doubted(peer, (int)lane) || trpi_lane_wants(peer, (int)lane);
     if (trpi_lane_out(state) != NULL || !waits) {
         trpi_lane_settled(&peer->lane_marks, lane); /* peer-P4 */
     }

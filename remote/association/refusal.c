@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "remote/association/clients.h"
 #include "remote/association/conn.h"
 #include "remote/association/peer.h"
 #include "remote/security/cookie.h"
@@ -30,6 +31,7 @@ trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
     char barred[sizeof refusal->reason];
     trpi_count(&remote->stats.handshakes_failed, 1);
     memcpy(peer->refusal.by, refusal->from.address.system, sizeof peer->refusal.by);
+    peer->refusal.place = refusal->from.address;
     (void)snprintf(barred, sizeof barred, TRPI_BARRED_FORMAT, remote->uid);
     peer->refusal.barred_by = strcmp(refusal->reason, barred) == 0 ? refusal->from.uid : 0;
     if (peer->refusal.barred_by != 0) {
@@ -97,7 +99,13 @@ is_number_beyond_loopback(const char *peer_text)
 const char *
 trpi_address_refusal(const trpi_conn *conn, const trpi_address *address)
 {
-    if (address->host[0] == '\0' || address->port == 0) {
+    if (trpi_address_is_nameless(address)) {
+        const char *odd =
+            trpi_clients_refusal(trpi_conn_remote(conn), address, trpi_conn_uid(conn));
+        if (odd != NULL) {
+            return odd;
+        }
+    } else if (address->host[0] == '\0' || address->port == 0) {
         return "you advertise no host and port";
     }
     if (strcmp(address->protocol, trpi_conn_remote(conn)->address.protocol) != 0) {

@@ -699,7 +699,8 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     if (err == TRP_OK && atomic_load_explicit(&remote->stopping, memory_order_relaxed)) {
         err = TRP_ECLOSED;
     }
-    err = err != TRP_OK ? err : trpi_peer_get(remote, &id->address, true, &peer);
+    bool make = id != NULL && !trpi_address_is_nameless(&id->address); /* clients-C3 */
+    err = err != TRP_OK ? err : trpi_peer_get(remote, &id->address, make, &peer);
     if (err != TRP_OK) {
         return err;
     }
@@ -731,7 +732,8 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     trp_err err = trpi_route_address_check(remote, address);
     err = err == TRP_OK && serializer == NULL ? TRP_ENOTYPE : err == TRP_OK ? TRP_OK : TRP_ECONN;
     /* no room for one more peer: nothing is wrong with the message */
-    err = err == TRP_OK && trpi_peer_get(remote, address, true, &peer) != TRP_OK ? TRP_ECONN : err;
+    bool make = !trpi_address_is_nameless(address);
+    err = err == TRP_OK && trpi_peer_get(remote, address, make, &peer) != TRP_OK ? TRP_ECONN : err;
     if (err == TRP_OK) {
         trpi_node_map map;
         map.sending = TRPI_NODE_SELF;

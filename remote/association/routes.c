@@ -16,7 +16,9 @@ trpi_route_node_get(void *arg, uint32_t node)
 trp_err
 trpi_route_address_check(const trpi_remote *remote, const trpi_address *address)
 {
-    if (address->port == 0 || address->host[0] == '\0' ||
+    bool has_port =
+        address->port != 0 || trpi_address_is_nameless(address); /* a client that calls */
+    if (!has_port || address->host[0] == '\0' ||
         strcmp(address->protocol, remote->address.protocol) != 0) {
         return TRP_EINVAL; /* a local-only address, or a transport that we do not have */
     }

@@ -72,7 +72,7 @@ trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type, cons
 bool
 trpi_untrusted_refuses_sender(trpi_conn *conn, bool third)
 {
-    return third && trpi_conn_remote(conn)->options.untrusted &&
+    return third && (trpi_conn_remote(conn)->options.untrusted || trpi_conn_is_client(conn)) &&
            trpi_untrusted_drop(conn, "message in the name of a third node", "");
 }
 

@@ -662,6 +662,17 @@ faults_whose(trpi_link *link)
     return ops->whose != NULL ? ops->whose(link->inner) : 0;
 }
 
+static void
+faults_named(trpi_link *link, char *ret_name, size_t bytes)
+{
+    const trpi_transport_ops *ops = link->transport->inner_ops;
+
+    ret_name[0] = '\0';
+    if (ops->named != NULL) {
+        ops->named(link->inner, ret_name, bytes);
+    }
+}
+
 static int64_t
 faults_until(trpi_link *link)
 {
@@ -768,6 +779,7 @@ const trpi_transport_ops trpi_fault_link_ops = { .scheme = "tcp",
                                                  .write = faults_write,
                                                  .claims = faults_claims,
                                                  .whose = faults_whose,
+                                                 .named = faults_named,
                                                  .until = faults_until,
                                                  .outdated = faults_outdated,
                                                  .close = faults_close,

@@ -719,7 +719,7 @@ trpi_secure_claims(trpi_link *outer, const char *host, uint16_t port, char *ret_
         (void)snprintf(ret_detail, detail_bytes,
                        "its cookie was made for a connection between two other addresses");
         err = TRP_EPERM;
-    } else if (link->session != NULL) {
+    } else if (link->session != NULL && host[0] != TRPI_NAMELESS_MARK) { /* a client has no host */
         err = trpi_tls_session_claims(link->session, host, ret_detail, detail_bytes);
     }
     pthread_mutex_unlock(&link->lock);
@@ -737,6 +737,20 @@ trpi_secure_whose(trpi_link *outer)
         pthread_mutex_unlock(&link->lock);
     }
     return key;
+}
+
+void
+trpi_secure_named(trpi_link *outer, char *ret_name, size_t bytes)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    trp_tls_peer peer;
+    ret_name[0] = '\0';
+    if (link->session != NULL) {
+        pthread_mutex_lock(&link->lock);
+        trpi_tls_session_peer(link->session, &peer);
+        pthread_mutex_unlock(&link->lock);
+        (void)snprintf(ret_name, bytes, "%s", peer.name);
+    }
 }
 
 int64_t

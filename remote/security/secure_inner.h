@@ -108,6 +108,7 @@ void trpi_secure_wake(trpi_transport *transport, trpi_waker *waker);
 trp_err trpi_secure_claims(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
                            size_t detail_bytes);
 uint64_t trpi_secure_whose(trpi_link *link);
+void trpi_secure_named(trpi_link *link, char *ret_name, size_t bytes);
 int64_t trpi_secure_until(trpi_link *link);
 bool trpi_secure_outdated(trpi_link *link);
 void trpi_secure_close(trpi_link *link);

@@ -542,9 +542,9 @@ secure_stop(trpi_transport *transport)
         .connect = trpi_secure_connect, .write = trpi_secure_write, .pause = trpi_secure_pause,    \
         .hand_over = trpi_secure_hand_over, .nudge = trpi_secure_nudge,                            \
         .waker = trpi_secure_waker, .wake = trpi_secure_wake, .claims = trpi_secure_claims,        \
-        .whose = trpi_secure_whose, .until = trpi_secure_until, .outdated = trpi_secure_outdated,  \
-        .close = trpi_secure_close, .release = trpi_secure_release, .stop = secure_stop,           \
-        .free = secure_free,                                                                       \
+        .whose = trpi_secure_whose, .named = trpi_secure_named, .until = trpi_secure_until,        \
+        .outdated = trpi_secure_outdated, .close = trpi_secure_close,                              \
+        .release = trpi_secure_release, .stop = secure_stop, .free = secure_free,                  \
     }
 const trpi_transport_ops trpi_secure_tls_ops = OPS("tls", tls_open);
 const trpi_transport_ops trpi_secure_tcp_ops = OPS("tcp", tcp_open);

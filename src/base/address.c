@@ -15,6 +15,7 @@
 #include "base/address.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,6 +149,24 @@ parse_host_ipv6(cursor *c, trpi_address *address)
     return true;
 }
 
+/* "~00c0ffee00c0ffee": the uid of a node that cannot be dialled, and no port behind it. */
+static bool
+parse_nameless(cursor *c, trpi_address *address)
+{
+    size_t digits = 1;
+
+    while ((c->at[digits] >= '0' && c->at[digits] <= '9') ||
+           (c->at[digits] >= 'a' && c->at[digits] <= 'f')) {
+        digits++;
+    }
+    if (digits != TRPI_NAMELESS_BYTES || !is_path_or_end(c->at[digits])) {
+        return parse_fail(c, "behind '~' stand the 16 hexadecimal digits of a client's uid");
+    }
+    memcpy(address->host, c->at, digits);
+    c->at += digits;
+    return true;
+}
+
 static bool
 parse_host(cursor *c, trpi_address *address)
 {
@@ -155,6 +174,9 @@ parse_host(cursor *c, trpi_address *address)
 
     if (c->at[0] == '[') {
         return parse_host_ipv6(c, address);
+    }
+    if (c->at[0] == TRPI_NAMELESS_MARK) {
+        return parse_nameless(c, address);
     }
     while (is_alnum(c->at[bytes]) || c->at[bytes] == '.' || c->at[bytes] == '-' ||
            c->at[bytes] == '_') {
@@ -227,7 +249,8 @@ trpi_address_parse(const char *text, trpi_address *ret_address, const char **ret
     ok = parse_protocol(&c, &address);
     local = strcmp(address.protocol, "troupe") == 0;
     ok = ok && parse_system(&c, &address, local);
-    ok = ok && (local || (parse_host(&c, &address) && parse_port(&c, &address)));
+    ok = ok && (local || parse_host(&c, &address));
+    ok = ok && (local || trpi_address_is_nameless(&address) || parse_port(&c, &address));
     if (ok && ret_rest == NULL && c.at[0] != 0) {
         ok = parse_fail(&c, "a path is not expected here: write " FORM);
     }
@@ -256,6 +279,8 @@ trpi_address_format(const trpi_address *address, char *buffer, size_t bytes)
     }
     if (address->host[0] == 0) {
         snprintf(buffer, bytes, "%s://%s", address->protocol, address->system);
+    } else if (trpi_address_is_nameless(address)) {
+        snprintf(buffer, bytes, "%s://%s@%s", address->protocol, address->system, address->host);
     } else if (strchr(address->host, ':') != NULL) {
         snprintf(buffer, bytes, "%s://%s@[%s]:%u", address->protocol, address->system,
                  address->host, (unsigned)address->port);
@@ -264,6 +289,14 @@ trpi_address_format(const trpi_address *address, char *buffer, size_t bytes)
                  (unsigned)address->port);
     }
     return buffer;
+}
+
+void
+trpi_address_nameless(uint64_t uid, trpi_address *address)
+{
+    address->port = 0;
+    memset(address->host, 0, sizeof address->host); /* address-I2 */
+    (void)snprintf(address->host, sizeof address->host, "%c%016" PRIx64, TRPI_NAMELESS_MARK, uid);
 }
 
 bool

@@ -19,6 +19,11 @@
 #define TRPI_ADDRESS_TEXT_BYTES                                                                    \
     (TRPI_PROTOCOL_BYTES_MAX + 3 + TRPI_SYSTEM_BYTES_MAX + 1 + TRPI_HOST_BYTES_MAX + 1 + 5 + 1)
 
+/* In place of a host and a port: a node that listens nowhere has '~' and its uid in 16 hexadecimal
+ * digits. It is never dialled. */
+#define TRPI_NAMELESS_MARK '~'
+#define TRPI_NAMELESS_BYTES 17
+
 /* A local-only system has protocol "troupe", an empty host and port 0. Zero the struct before
  * filling it: it is compared field by field, but hashed and copied whole. IPv6 hosts stand without
  * brackets. */
@@ -43,6 +48,14 @@ trp_err trpi_address_parse(const char *text, trpi_address *ret_address, const ch
                            const char **ret_hint);
 /* Write "protocol://system@host:port"; returns buffer, cut at bytes - 1. */
 char *trpi_address_format(const trpi_address *address, char *buffer, size_t bytes);
+/* Replace host and port by the name that is made of uid. */
+void trpi_address_nameless(uint64_t uid, trpi_address *address);
+/* Return whether the node cannot be dialled: its host is such a name. */
+static inline bool
+trpi_address_is_nameless(const trpi_address *address)
+{
+    return address->host[0] == TRPI_NAMELESS_MARK;
+}
 /* Return whether the parser would give this address. For fields that came over the wire. */
 bool trpi_address_is_valid(const trpi_address *address);
 int trpi_address_compare(const trpi_address *a, const trpi_address *b); /* total order, see head */

@@ -147,6 +147,9 @@ struct trpi_transport_ops {
     /* Return a key of the certificate of the peer of this link; 0: it has shown none. NULL: this
      * driver does not know its peers. From inside bytes(). */
     uint64_t (*whose)(trpi_link *link);
+    /* Write the common name in the certificate of the peer of this link; "": it has shown none.
+     * NULL: this driver does not know its peers. From inside bytes(). */
+    void (*named)(trpi_link *link, char *ret_name, size_t bytes);
     /* Return when the certificate of the peer of this link expires, by the wall clock; 0: it has
      * shown none. NULL: this driver does not know its peers. From inside bytes(). */
     int64_t (*until)(trpi_link *link);

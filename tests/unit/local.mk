@@ -205,6 +205,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/association_test.c \
 	tests/unit/remote/block_test.c \
 	tests/unit/remote/check_test.c \
+	tests/unit/remote/clients_test.c \
 	tests/unit/remote/codec_test.c \
 	tests/unit/remote/compress_test.c \
 	tests/unit/remote/control_scan_test.c \
@@ -306,6 +307,14 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/survivors_test.c \
 	tests/unit/cluster/votes_test.c \
 	tests/unit/cluster/weakly_up_test.c
+
+check_PROGRAMS += tests/unit/client/client_tests
+tests_unit_client_client_tests_LDADD = $(unit_ldadd)
+tests_unit_client_client_tests_SOURCES = \
+	tests/unit/client/client_test.c \
+	tests/unit/client/engine_test.c \
+	tests/unit/client/frame_test.c \
+	tests/unit/client/sessions_test.c
 
 check_PROGRAMS += tests/unit/node/node_tests
 tests_unit_node_node_tests_LDADD = $(unit_ldadd)

@@ -389,6 +389,16 @@ trpi_ask_dead_of(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err, bool any
     }
 }
 
+bool
+trpi_ref_is_ask(trp_system *system, trp_ref ref)
+{
+    const trpi_cell *cell =
+        ref.node == TRPI_NODE_SELF ? trpi_cells_find(system->cells, ref.slot) : NULL;
+    uint8_t kind =
+        cell == NULL ? TRPI_KIND_ACTOR : atomic_load_explicit(&cell->kind, memory_order_relaxed);
+    return kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE;
+}
+
 /* ---- asking from an actor -------------------------------------------------------------------- */
 
 static trp_err

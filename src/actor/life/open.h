@@ -162,6 +162,10 @@ bool trpi_node_is_watched(trp_system *system, uint32_t node);
 /* How many watches of actors here does `node` have? */
 uint32_t trpi_node_watches(trp_system *system, uint32_t node);
 
+/* Return whether ref stands for an ask of this system that waits for its answer: it takes one.
+ * Thread: any, in a run or entered. */
+bool trpi_ref_is_ask(trp_system *system, trp_ref ref);
+
 /* ---- the tree, for upper rooms --------------------------------------------------------------- */
 /* Spawn below /system, on the "system" dispatcher unless options say otherwise. Thread: any. */
 trp_err trpi_system_spawn_internal(trp_system *system, const trp_behaviour *behaviour,

@@ -129,12 +129,16 @@ static void
 an_address_that_nobody_can_have_is_refused(void)
 {
     static const char *const froms[] = { "troupe://left", "troupe.tls://left@127.0.0.1:9",
-                                         "troupe.mem://left@127.0.0.1:9" };
+                                         "troupe.mem://left@127.0.0.1:9",
+                                         "troupe.tcp://left@~0000000000001267",
+                                         "troupe.tcp://left@~0000000000001268" };
     systems_start(NULL, false);
     for (size_t i = 0; i < sizeof froms / sizeof froms[0]; i++) {
         trpi_buffer out = { 0 };
         uint8_t bytes[TRPI_PREAMBLE_BYTES];
         trpi_handshake request = { .to = *trpi_remote_address(p.remote[1]), .from.uid = 4711 };
+        /* a client's name, which is good for a receptionist alone, and one of another uid */
+        trpi_remote_clients_accept(p.remote[1], i == 4 ? 8 : 0);
         UNIT_REQUIRE(trpi_address_parse(froms[i], &request.from.address, NULL, NULL) == TRP_OK);
         (void)preamble_put(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
         UNIT_EQUAL(trpi_buffer_append(&out, bytes, sizeof bytes, SIZE_MAX), TRP_OK);

@@ -1,0 +1,138 @@
+/* frame_test.c - the bytes of clients' frames, and those that are refused. */
+#include <string.h>
+
+#include "base/pack.h"
+#include "remote/client/frame.h"
+#include "tests/unit/unit.h"
+
+static trpi_client_frame
+full_frame(void)
+{
+    trpi_client_frame frame = { .word = TRPI_RECEPTIONIST_OPENED,
+                                .client = 1,
+                                .number = 7,
+                                .slot = 2,
+                                .generation = 3,
+                                .ask_slot = 4,
+                                .ask_generation = 5,
+                                .name = "orders",
+                                .why = "because",
+                                .contacts_count = 2 };
+    UNIT_REQUIRE(trpi_address_parse("troupe.tcp://shop@10.0.0.1:2552", &frame.contacts[0], NULL,
+                                    NULL) == TRP_OK);
+    UNIT_REQUIRE(trpi_address_parse("troupe.tcp://shop@[::1]:2553", &frame.contacts[1], NULL,
+                                    NULL) == TRP_OK);
+    return frame;
+}
+
+static void
+what_is_written_is_read(void)
+{
+    trpi_client_frame frame = full_frame(), back;
+    trpi_buffer bytes = { 0 };
+    UNIT_EQUAL(trpi_client_frame_encode(&frame, &bytes), TRP_OK);
+    UNIT_EQUAL(trpi_client_frame_decode(bytes.data, bytes.count, &back), TRP_OK);
+    UNIT_TRUE(memcmp(&frame, &back, sizeof frame) == 0);
+    for (size_t cut = 0; cut < bytes.count; cut++) {
+        UNIT_TRUE(trpi_client_frame_decode(bytes.data, cut, &back) != TRP_OK);
+    }
+    trpi_buffer_fini(&bytes);
+}
+
+static trp_err
+decode(trpi_pack_writer *w)
+{
+    trpi_client_frame frame;
+    UNIT_EQUAL(w->err, TRP_OK);
+    trp_err err = trpi_client_frame_decode(w->buffer.data, w->buffer.count, &frame);
+    trpi_buffer_fini(&w->buffer);
+    return err;
+}
+
+/* A map of the word and one more pair, whose value the caller writes. */
+static trpi_pack_writer
+pair(const char *key)
+{
+    trpi_pack_writer w = { .limit = 65536 };
+    trpi_pack_map(&w, 2);
+    trpi_pack_text(&w, "w");
+    trpi_pack_u64(&w, 3);
+    trpi_pack_text(&w, key);
+    return w;
+}
+
+static void
+unknown_keys_are_skipped(void)
+{
+    trpi_pack_writer w = pair("later");
+    trpi_pack_u64(&w, 1);
+    UNIT_EQUAL(decode(&w), TRP_OK);
+}
+
+static void
+values_beyond_their_limits_are_refused(void)
+{
+    char name[TRPI_CLIENT_NAME_BYTES_MAX + 2];
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    trpi_pack_writer w = pair("n");
+    trpi_pack_text(&w, name + 1); /* at the limit */
+    UNIT_EQUAL(decode(&w), TRP_OK);
+    w = pair("n");
+    trpi_pack_text(&w, name);
+    UNIT_EQUAL(decode(&w), TRP_EDATA);
+    w = pair("s");
+    trpi_pack_u64(&w, (uint64_t)UINT32_MAX + 1);
+    UNIT_EQUAL(decode(&w), TRP_EDATA);
+    for (uint32_t count = TRPI_CLIENT_CONTACTS_MAX; count <= TRPI_CLIENT_CONTACTS_MAX + 1;
+         count++) {
+        w = pair("a");
+        trpi_pack_array(&w, count);
+        for (uint32_t i = 0; i < count; i++) {
+            trpi_pack_text(&w, "troupe.tcp://shop@10.0.0.1:2552");
+        }
+        UNIT_EQUAL(decode(&w), count > TRPI_CLIENT_CONTACTS_MAX ? TRP_EDATA : TRP_OK);
+    }
+}
+
+/* A client dials its contacts: one without a host cannot be one. */
+static void
+contacts_without_a_host_are_refused(void)
+{
+    static const char *const odd[] = { "troupe.tcp://shop@~0000000000001267", "troupe://shop",
+                                       "10.0.0.1:2552", "" };
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        trpi_pack_writer w = pair("a");
+        trpi_pack_array(&w, 1);
+        trpi_pack_text(&w, odd[i]);
+        UNIT_EQUAL(decode(&w), TRP_EDATA);
+    }
+}
+
+static void
+a_frame_without_a_word_is_refused(void)
+{
+    trpi_pack_writer w = { .limit = 64 };
+    trpi_pack_map(&w, 0);
+    UNIT_EQUAL(decode(&w), TRP_EDATA);
+}
+
+static void
+a_reason_is_cleaned_for_logs(void)
+{
+    trpi_client_frame frame;
+    trpi_pack_writer w = pair("why");
+    trpi_pack_text(&w, "no\n\"way\"\x1b");
+    UNIT_EQUAL(trpi_client_frame_decode(w.buffer.data, w.buffer.count, &frame), TRP_OK);
+    UNIT_TEXT(frame.why, "no??way??");
+    trpi_buffer_fini(&w.buffer);
+}
+
+UNIT_BEGIN("frame")
+UNIT(what_is_written_is_read)
+UNIT(unknown_keys_are_skipped)
+UNIT(values_beyond_their_limits_are_refused)
+UNIT(contacts_without_a_host_are_refused)
+UNIT(a_frame_without_a_word_is_refused)
+UNIT(a_reason_is_cleaned_for_logs)
+UNIT_END
