@@ -96,6 +96,7 @@ child_stop(manager *m, bool force)
     trp_err err = TRP_OK;
     askers_tell(m, SINGLETON_GONE);
     if (!force) { /* manager-S4 */
+        trpi_restart_now(m->ctx, m->child);
         err = trpi_tell_ahead(m->ctx, m->child, trp_self(m->ctx),
                               type == NULL ? &trp_poison_pill_type : type, m->options.end,
                               m->options.end_bytes);

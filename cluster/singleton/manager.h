@@ -7,6 +7,8 @@
 typedef struct manager { /* entry->own */
     singleton_entry *entry;
     trp_singleton_options options; /* the texts and payloads are copies */
+    trp_strategy strategy;         /* of the singleton */
+    trp_behaviour behaviour;       /* of the manager, with it */
     char *texts[2];                /* dispatcher, mailbox */
     void *payloads[2];             /* args, end */
     trpi_singleton_core *core;

@@ -98,9 +98,16 @@ options_take(const trp_singleton_options *given, trp_singleton_options *own)
         or_default(own->take_over_retries, TRP_SINGLETON_TAKE_OVER_RETRIES_DEFAULT);
     own->stop_timeout_ms = or_default(own->stop_timeout_ms, TRP_SINGLETON_STOP_TIMEOUT_MS_DEFAULT);
     own->lease_retry_ms = or_default(own->lease_retry_ms, TRP_SINGLETON_LEASE_RETRY_MS_DEFAULT);
+    own->backoff_min_ms = or_default(own->backoff_min_ms, TRP_SINGLETON_BACKOFF_MIN_MS_DEFAULT);
+    own->backoff_max_ms =
+        or_default(own->backoff_max_ms, own->backoff_min_ms > TRP_SINGLETON_BACKOFF_MAX_MS_DEFAULT
+                                            ? own->backoff_min_ms
+                                            : TRP_SINGLETON_BACKOFF_MAX_MS_DEFAULT);
     return own->retry_ms <= TRP_SINGLETON_DELAY_MS_MAX &&
            own->stop_timeout_ms <= TRP_SINGLETON_DELAY_MS_MAX &&
            own->lease_retry_ms <= TRP_SINGLETON_DELAY_MS_MAX &&
+           own->backoff_min_ms <= own->backoff_max_ms &&
+           own->backoff_max_ms <= TRP_SINGLETON_DELAY_MS_MAX &&
            own->hand_over_retries <= TRP_SINGLETON_RETRIES_MAX &&
            own->take_over_retries < own->hand_over_retries;
 }
@@ -140,6 +147,11 @@ manager_new(trp_system *system, const trp_singleton_options *options, singleton_
     entry->free = manager_free;
     m->entry = entry;
     m->options = *options;
+    m->strategy = (trp_strategy)TRP_STRATEGY_INIT;
+    m->strategy.backoff_min_ms = options->backoff_min_ms;
+    m->strategy.backoff_max_ms = options->backoff_max_ms;
+    m->behaviour = singleton_manager_behaviour;
+    m->behaviour.strategy = &m->strategy;
     (void)snprintf(entry->name, sizeof entry->name, "%s", options->name);
     (void)snprintf(entry->role, sizeof entry->role, "%s",
                    options->role == NULL ? "" : options->role);
@@ -196,7 +208,7 @@ manager_spawn(singleton_entry *entry)
 {
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
     char name[TRP_SINGLETON_NAME_BYTES_MAX + 16], title[TRP_SHUTDOWN_NAME_BYTES_MAX + 1];
-    const manager *m = entry->own;
+    manager *m = entry->own;
     uint64_t task;
     (void)snprintf(name, sizeof name, "singleton-%s", entry->name);
     (void)snprintf(title, sizeof title, "singleton %.50s", entry->name);
@@ -205,8 +217,8 @@ manager_spawn(singleton_entry *entry)
     spawn.args_type = &trp_bytes_type;
     spawn.args = &m;
     spawn.args_bytes = sizeof m;
-    trp_err err = trpi_system_spawn_internal(entry->registry->system, &singleton_manager_behaviour,
-                                             &spawn, &entry->actor);
+    trp_err err =
+        trpi_system_spawn_internal(entry->registry->system, &m->behaviour, &spawn, &entry->actor);
     if (err != TRP_OK) {
         return err;
     }

@@ -24,8 +24,9 @@ extern "C" {
 #define TRP_PATH_BYTES_MAX 2048      /* a whole path with address, without the NUL */
 #define TRP_PATH_DEPTH_MAX 64        /* elements */
 #define TRP_FAILURE_REASON_BYTES 256 /* with the NUL; longer reasons are cut */
-#define TRP_STASH_DEFAULT 0          /* unbounded */
-#define TRP_THROUGHPUT_DEFAULT 100   /* messages an actor may handle before it gives way */
+#define TRP_STRATEGY_BACKOFF_MAX_MS_DEFAULT 30000
+#define TRP_STASH_DEFAULT 0        /* unbounded */
+#define TRP_THROUGHPUT_DEFAULT 100 /* messages an actor may handle before it gives way */
 #define TRP_THROUGHPUT_MAX 1000000
 #define TRP_STATE_BYTES_MAX 1073741824u /* of a behaviour */
 
@@ -65,10 +66,16 @@ typedef struct trp_strategy {
     uint32_t window_ms; /* 0: no window, the count is absolute (SUP-7) */
     /* Called instead of the log line of a failure that is not escalated; NULL: the line (SUP-11) */
     void (*log)(trp_ctx *ctx, void *state, const trp_failure *failure, trp_directive directive);
+    /* A pause before each restart, in which the actor keeps its mailbox and handles nothing: the
+     * first one, twice as long each time, up to the longest, and up to a fifth more, at random. An
+     * actor that has run for the longest one since its last restart begins with the first again.
+     * backoff_min_ms 0: no pause. backoff_max_ms 0: TRP_STRATEGY_BACKOFF_MAX_MS_DEFAULT.
+     * Since: 0.2 */
+    uint32_t backoff_min_ms, backoff_max_ms;
 } trp_strategy;
 #define TRP_STRATEGY_INIT                                                                          \
     {                                                                                              \
-        sizeof(trp_strategy), 0, 0, NULL, 0, 0, NULL                                               \
+        sizeof(trp_strategy), 0, 0, NULL, 0, 0, NULL, 0, 0                                         \
     }
 /* Limits of all_for_one (SUP-14): a restart empties no mailbox, so siblings handle the messages
  * that they had with a fresh state; and the failure of a short-lived child restarts or stops the

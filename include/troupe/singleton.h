@@ -46,6 +46,8 @@ extern "C" {
 #define TRP_SINGLETON_RETRIES_MAX 10000
 #define TRP_SINGLETON_STOP_TIMEOUT_MS_DEFAULT 8000 /* less than that of the phase cluster-exiting */
 #define TRP_SINGLETON_LEASE_RETRY_MS_DEFAULT 5000
+#define TRP_SINGLETON_BACKOFF_MIN_MS_DEFAULT 200
+#define TRP_SINGLETON_BACKOFF_MAX_MS_DEFAULT 10000
 #define TRP_SINGLETON_DELAY_MS_MAX 86400000 /* a day */
 #define TRP_SINGLETON_PROXY_MSGS_DEFAULT 1000
 #define TRP_SINGLETON_PROXY_MSGS_MAX 1000000
@@ -76,18 +78,21 @@ typedef struct trp_singleton_options {
     /* Held while it runs, under the name "SYSTEM-singleton-NAME". NULL: none */
     const trp_lease_ops *lease;
     void *lease_arg;
+    /* Pauses between restarts, as in trp_strategy; 0: TRP_SINGLETON_BACKOFF_..._DEFAULT */
+    uint32_t backoff_min_ms, backoff_max_ms;
 } trp_singleton_options;
 #define TRP_SINGLETON_OPTIONS_INIT                                                                 \
     {                                                                                              \
         sizeof(trp_singleton_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, \
-            0, 0, 0, 0, 0, 0, NULL, NULL                                                           \
+            0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0                                                     \
     }
 
 /* Start this node's manager of a singleton, as /system/singleton-NAME; the singleton itself is its
  * child, "singleton". A node that leaves hands it over in the phase cluster-exiting of its
  * shutdown; when the whole cluster is shut down it is not handed over. A singleton that ends by
- * itself is started again after retry_ms. The end message is handled before all that waits in its
- * mailbox; that becomes dead letters.
+ * itself is started again after retry_ms. One that fails is restarted where it is, with its
+ * mailbox, after a pause that grows; a hand-over does not wait for the end of that pause. The end
+ * message is handled before all that waits in its mailbox; that becomes dead letters.
  *
  * Ownership: borrows behaviour, the types, lease and lease_arg until the system ends; copies the
  *            rest.

@@ -280,7 +280,7 @@ extra_end(trp_ctx *ctx, trpi_cell *cell)
     }
     trpi_stash_drain(ctx, cell);
     watchers = extra->watchers;
-    trpi_supervise_clear(extra);
+    trpi_supervise_clear(ctx->system, extra);
     trpi_parked_drop(extra);
     trpi_failure_unref(extra->why);
     trpi_msg_drop(extra->failed_msg);

@@ -119,8 +119,26 @@ trp_err trpi_life_state_new(trpi_cell *cell);
 /* ---- supervise.c: runner of the supervisor --------------------------------------------------- */
 void trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child,
                            trpi_failure *why); /* takes why */
-void trpi_supervise_forget(trpi_cell *cell, trp_ref child);
-void trpi_supervise_clear(trpi_extra *extra);
+void trpi_supervise_forget(trp_ctx *ctx, trpi_cell *cell, trp_ref child);
+void trpi_supervise_clear(trp_system *system, trpi_extra *extra);
+
+/* ---- restart_later.c: runner of the supervisor ----------------------------------------------- */
+/* A restart that waits for the end of a pause, and what decides how long it is. */
+typedef struct trpi_pause {
+    uint64_t timer;    /* 0: no restart waits */
+    trpi_failure *why; /* counted; of the restart that waits */
+    uint64_t due_ms;   /* when it came, or comes */
+    uint16_t recover;
+    uint32_t number; /* of the pauses in a row */
+} trpi_pause;
+/* Begin the next pause of a child, and return how long it is. */
+uint32_t trpi_pause_next_ms(trp_ctx *ctx, trpi_pause *pause, uint32_t min_ms, uint32_t max_ms);
+/* Restart it then; now, where there is no timer. */
+void trpi_restart_later(trp_ctx *ctx, trpi_pause *pause, trp_ref child, uint32_t delay_ms,
+                        uint16_t recover, trpi_failure *why);
+/* The same now, if one waits. */
+void trpi_pause_end(trp_ctx *ctx, trpi_pause *pause, trp_ref child);
+void trpi_pause_fini(trp_system *system, trpi_pause *pause);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 /* Make `watcher` (a local actor, or a promise) a watcher of ref. Errors: TRP_ENOMEM. */

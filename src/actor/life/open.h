@@ -119,6 +119,10 @@ trp_err trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *typ
 trp_err trpi_tell_ahead(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
                         const void *payload, size_t bytes);
 
+/* A child of the running actor that waits for the end of a pause of its strategy is restarted now;
+ * any other is left alone. */
+void trpi_restart_now(trp_ctx *ctx, trp_ref child);
+
 /* Call receive with a message that was never queued, as part of the running actor. Borrows payload.
  * Returns the result of receive. */
 trp_err trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, trp_ref sender,

@@ -32,7 +32,7 @@ child_ended(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trp_msg *terminated)
 
     trpi_assert(ended != NULL && trpi_cell_parent(ended) == trpi_cell_slot(cell));
     trpi_child_unlink(ctx, cell, ended);
-    trpi_supervise_forget(cell, child);
+    trpi_supervise_forget(ctx, cell, child);
     if (terminated != NULL) {
         trpi_watch_answer(ctx, trpi_cell_ref(cell), terminated, true);
     }

@@ -16,8 +16,11 @@
  */
 #include "actor/life/life.h"
 
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 
 static const trp_ref nobody = TRP_REF_NONE;
 static const trp_strategy strategy_default = TRP_STRATEGY_INIT;
@@ -25,6 +28,7 @@ static const trp_strategy strategy_default = TRP_STRATEGY_INIT;
 typedef struct trpi_restarts {
     uint32_t count;
     uint64_t window_start_ms;
+    trpi_pause pause;
 } trpi_restarts;
 
 trp_directive
@@ -60,6 +64,7 @@ typedef struct decision {
     const trp_failure *failure;
     void *state;
     trp_directive directive;
+    uint32_t delay_ms; /* of a restart */
 } decision;
 
 static trp_err
@@ -101,24 +106,45 @@ log_failure(trp_ctx *ctx, decision *d)
     if (!trpi_log_wanted(ctx->system, level)) {
         return;
     }
+    char when[24] = "";
+    if (d->delay_ms != 0) {
+        (void)snprintf(when, sizeof when, " in %u ms", d->delay_ms);
+    }
     if (what->file != NULL) {
-        trpi_log_about(ctx, what->actor, level, TRP_OK, "failed: %s (%s, code %d, %s:%d); %s",
+        trpi_log_about(ctx, what->actor, level, TRP_OK, "failed: %s (%s, code %d, %s:%d); %s%s",
                        what->reason, trp_err_name(what->err), (int)what->code, what->file,
-                       what->line, next[directive]);
+                       what->line, next[directive], when);
     } else {
-        trpi_log_about(ctx, what->actor, level, TRP_OK, "failed: %s (%s); %s", what->reason,
-                       trp_err_name(what->err), next[directive]);
+        trpi_log_about(ctx, what->actor, level, TRP_OK, "failed: %s (%s); %s%s", what->reason,
+                       trp_err_name(what->err), next[directive], when);
     }
 }
 
 /* ---- the budget ------------------------------------------------------------------------------ */
 
+/* The record of a child; NULL: out of memory. */
+static trpi_restarts *
+record_get(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
+{
+    trpi_extra *extra = trpi_extra_get(cell);
+    trpi_ref_pair *pair = extra == NULL ? NULL : trpi_ref_map_find(&extra->restarts, child);
+    trpi_restarts *record = pair == NULL ? NULL : pair->value;
+
+    if (record == NULL) {
+        record = extra == NULL ? NULL : trpi_alloc(sizeof *record);
+        if (record == NULL || trpi_ref_map_put(&extra->restarts, child, record) != TRP_OK) {
+            trpi_free(record);
+            return NULL;
+        }
+        record->window_start_ms = trp_now_ms(ctx);
+    }
+    return record;
+}
+
 /* May this child be restarted once more? Counts it. */
 static bool
 may_restart(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const trp_strategy *strategy)
 {
-    trpi_extra *extra;
-    trpi_ref_pair *pair;
     trpi_restarts *record;
     uint64_t now_ms = trp_now_ms(ctx);
 
@@ -127,16 +153,9 @@ may_restart(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const trp_strategy *st
     if (strategy->retries_max == 0 || max == TRP_FOREVER) {
         return true; /* without limits every restart is allowed (SUP-7) */
     }
-    extra = trpi_extra_get(cell);
-    pair = extra == NULL ? NULL : trpi_ref_map_find(&extra->restarts, child);
-    record = pair == NULL ? NULL : pair->value;
+    record = record_get(ctx, cell, child);
     if (record == NULL) {
-        record = extra == NULL ? NULL : trpi_alloc(sizeof *record);
-        if (record == NULL || trpi_ref_map_put(&extra->restarts, child, record) != TRP_OK) {
-            trpi_free(record);
-            return false; /* out of memory: restarts cannot be counted */
-        }
-        record->window_start_ms = now_ms;
+        return false; /* out of memory: restarts cannot be counted */
     }
     if (strategy->window_ms != 0 && now_ms - record->window_start_ms > strategy->window_ms) {
         record->window_start_ms = now_ms;
@@ -149,38 +168,85 @@ may_restart(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const trp_strategy *st
     return false;
 }
 
-void
-trpi_supervise_forget(trpi_cell *cell, trp_ref child)
+/* Begin the pause of a restart; 0: there is none. */
+static uint32_t
+pause_begin(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const decision *d)
 {
-    void *record;
+    uint32_t min_ms = TRPI_SIZED_MEMBER(d->strategy, backoff_min_ms);
+    bool restarts = d->directive == TRP_RESTART || d->directive == TRP_RECOVER;
+    trpi_restarts *record = min_ms != 0 && restarts ? record_get(ctx, cell, child) : NULL;
+    return record == NULL ? 0
+                          : trpi_pause_next_ms(ctx, &record->pause, min_ms,
+                                               TRPI_SIZED_MEMBER(d->strategy, backoff_max_ms));
+}
 
-    if (cell->extra != NULL && trpi_ref_map_remove(&cell->extra->restarts, child, &record)) {
+static trpi_restarts *
+record_find(const trpi_cell *cell, trp_ref child)
+{
+    trpi_ref_pair *pair =
+        cell->extra == NULL ? NULL : trpi_ref_map_find(&cell->extra->restarts, child);
+    return pair == NULL ? NULL : pair->value;
+}
+
+void
+trpi_restart_now(trp_ctx *ctx, trp_ref child)
+{
+    trpi_restarts *record = record_find(ctx->cell, child);
+    if (record != NULL) {
+        trpi_pause_end(ctx, &record->pause, child);
+    }
+}
+
+void
+trpi_supervise_forget(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
+{
+    trpi_restarts *record;
+    void *removed;
+
+    if (cell->extra != NULL && trpi_ref_map_remove(&cell->extra->restarts, child, &removed)) {
+        record = removed;
+        trpi_pause_fini(ctx->system, &record->pause);
         trpi_free(record);
     }
 }
 
 void
-trpi_supervise_clear(trpi_extra *extra)
+trpi_supervise_clear(trp_system *system, trpi_extra *extra)
 {
     const trpi_ref_pair *pair;
     uint32_t position = 0;
 
     while ((pair = trpi_ref_map_next(&extra->restarts, &position)) != NULL) {
-        trpi_free(pair->value);
+        trpi_restarts *record = pair->value;
+        trpi_pause_fini(system, &record->pause);
+        trpi_free(record);
     }
     trpi_ref_map_fini(&extra->restarts);
 }
 
 /* ---- directives ------------------------------------------------------------------------------ */
 
+/* Order a restart, behind the pause of the decision. */
 static void
-restart_one(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strategy,
-            uint16_t recover, trpi_failure *why)
+restart_order(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const decision *d, trpi_failure *why)
+{
+    trpi_restarts *record = d->delay_ms == 0 ? NULL : record_get(ctx, cell, child);
+    uint16_t recover = d->directive == TRP_RECOVER;
+
+    if (record != NULL) {
+        trpi_restart_later(ctx, &record->pause, child, d->delay_ms, recover, why);
+    } else {
+        trpi_sys_to(ctx, child, TRPI_SYS_RESTART, recover, nobody, 0, trpi_failure_ref(why));
+    }
+}
+
+static void
+restart_one(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const decision *d, trpi_failure *why)
 {
     trp_ref ref = trpi_cell_ref(child);
 
-    if (may_restart(ctx, cell, ref, strategy)) {
-        trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, recover, nobody, 0, trpi_failure_ref(why));
+    if (may_restart(ctx, cell, ref, d->strategy)) {
+        restart_order(ctx, cell, ref, d, why);
     } else {
         trpi_child_stop(ctx, cell, child);
     }
@@ -194,14 +260,14 @@ is_counted(const trpi_cell *child)
 
 /* One-for-all: apply the directive to all children (SUP-6). */
 static void
-restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_strategy *strategy,
-            uint16_t recover, trpi_failure *why)
+restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const decision *d,
+            trpi_failure *why)
 {
     bool permitted = true;
 
     for (trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
         if (is_counted(c)) {
-            permitted = may_restart(ctx, cell, trpi_cell_ref(c), strategy) && permitted;
+            permitted = may_restart(ctx, cell, trpi_cell_ref(c), d->strategy) && permitted;
         }
     }
     if (!permitted) {
@@ -215,33 +281,33 @@ restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_st
             if (c != failed) {
                 trpi_sys_to(ctx, ref, TRPI_SYS_SUSPEND, 0, nobody, 0, NULL);
             }
-            trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, recover, nobody, 0, trpi_failure_ref(why));
+            restart_order(ctx, cell, ref, d, why);
         }
     }
 }
 
 static void
-directive_carry_out(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strategy,
-                    trp_directive directive, trpi_failure *why)
+directive_carry_out(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const decision *d,
+                    trpi_failure *why)
 {
-    switch (directive) {
+    switch (d->directive) {
     case TRP_ACTIVATE:
     case TRP_DEACTIVATE: /* before it resumes: system messages keep their order */
-        trpi_filter_active_send(ctx, trpi_cell_ref(child), directive == TRP_ACTIVATE);
+        trpi_filter_active_send(ctx, trpi_cell_ref(child), d->directive == TRP_ACTIVATE);
         /* fall through */
     case TRP_RESUME:
         trpi_sys_to(ctx, trpi_cell_ref(child), TRPI_SYS_RESUME, 1, nobody, 0, NULL);
         break;
     case TRP_RESTART:
     case TRP_RECOVER:
-        if (strategy->all_for_one) {
-            restart_all(ctx, cell, child, strategy, directive == TRP_RECOVER, why);
+        if (d->strategy->all_for_one) {
+            restart_all(ctx, cell, child, d, why);
         } else {
-            restart_one(ctx, cell, child, strategy, directive == TRP_RECOVER, why);
+            restart_one(ctx, cell, child, d, why);
         }
         break;
     case TRP_STOP:
-        if (strategy->all_for_one) {
+        if (d->strategy->all_for_one) {
             trpi_children_stop(ctx, cell);
         } else {
             trpi_child_stop(ctx, cell, child);
@@ -260,7 +326,7 @@ trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_fai
     trpi_cell *child = trpi_child_find(ctx, cell, child_ref);
     trp_failure what = why->what; /* a copy: the shared one may be the static one without a name */
     decision d = { strategy == NULL ? &strategy_default : strategy, &what, cell->state,
-                   TRP_ESCALATE };
+                   TRP_ESCALATE, 0 };
     trp_err err;
 
     what.actor = child_ref;
@@ -278,8 +344,9 @@ trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_fai
                                                      : "the decider returned no directive");
         trpi_life_fail(ctx, cell, &own, NULL, child_ref, false);
     } else {
+        d.delay_ms = pause_begin(ctx, cell, child_ref, &d);
         log_failure(ctx, &d);
-        directive_carry_out(ctx, cell, child, d.strategy, d.directive, why);
+        directive_carry_out(ctx, cell, child, &d, why);
     }
     trpi_failure_unref(why);
 }

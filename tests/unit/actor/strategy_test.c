@@ -429,6 +429,94 @@ all_for_one_counts_in_the_window_of_each_child(void)
     UNIT_EQUAL(b, 5);
 }
 
+/* ---- pauses ---------------------------------------------------------------------------------- */
+
+/* SUP-7, A4J-18: 1, 2, 4 and again 4 s, and up to a fifth more; after 4 s without a failure from
+ * the beginning */
+static void
+pauses_between_restarts_grow_and_begin_again_after_a_quiet_time(void)
+{
+    static const plan always = { { 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007 }, { 0 } };
+    static const plan twice = { { 1000, 1001, 1002, 16500 }, { 0 } };
+    trp_strategy strategy = TRP_STRATEGY_INIT;
+    size_t a, b;
+
+    strategy.backoff_min_ms = 1000;
+    strategy.backoff_max_ms = 4000;
+    play(&strategy, &always, &a, &b);
+    UNIT_TRUE(a >= 5 && a <= 6); /* its fifth pause ends after 16 to 19 s, in 19 s */
+    UNIT_EQUAL(b, 1);
+    play(&strategy, &twice, &a, &b);
+    UNIT_EQUAL(a, 5); /* the pause of the last one would end behind the plan, were it 4 s */
+    strategy.all_for_one = 1;
+    play(&strategy, &twice, &a, &b);
+    UNIT_EQUAL(a, 5);
+    UNIT_EQUAL(b, 5);
+    strategy.all_for_one = 0;
+    strategy.retries_max = 2;
+    play(&strategy, &always, &a, &b);
+    UNIT_EQUAL(a, 3);                                       /* a limit counts as without */
+    strategy.size = offsetof(trp_strategy, backoff_min_ms); /* of a program of 0.1 */
+    strategy.retries_max = 0;
+    play(&strategy, &always, &a, &b);
+    UNIT_EQUAL(a, 9);
+    strategy.size = sizeof strategy;
+    strategy.backoff_min_ms = 5000; /* the longest is at least the first */
+    play(&strategy, &always, &a, &b);
+    UNIT_TRUE(a >= 3 && a <= 4);
+    strategy.backoff_min_ms = UINT32_MAX;
+    play(&strategy, &always, &a, &b);
+    UNIT_EQUAL(a, 1);
+}
+
+static const trp_strategy patient = { .size = sizeof(trp_strategy), .backoff_min_ms = 3600000 };
+static trp_err
+patient_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "now")) {
+        trpi_restart_now(ctx, trp_child(ctx, "sister")); /* it waits for nothing */
+        trpi_restart_now(ctx, trp_child(ctx, "kid"));
+        trpi_restart_now(ctx, trp_child(ctx, "kid"));
+    } else {
+        trp_stop(ctx, trp_child(ctx, "kid"));
+    }
+    return TRP_OK;
+}
+static const trp_behaviour patient_boss = { .size = sizeof(trp_behaviour),
+                                            .name = "boss",
+                                            .state_bytes = sizeof(int),
+                                            .receive = patient_receive,
+                                            .pre_start = boss_pre_start,
+                                            .strategy = &patient };
+
+/* SUP-7, A4J-18: who waits keeps its mailbox; a stop does not wait; the supervisor may end it */
+static void
+an_actor_keeps_its_mailbox_during_a_pause_that_can_be_ended(void)
+{
+    trp_ref kid, sister, boss;
+    trp_system *system = open_with(&patient_boss, &kid, &sister);
+
+    UNIT_EQUAL(trp_system_resolve(system, "/user/boss", 60000, &boss), TRP_OK);
+    for (int i = 0; i < 2; i++) {
+        stage_tell(system, kid, "fail");
+    }
+    stage_tell(system, kid, "count");
+    UNIT_WAIT(stage_book_has(&stage_lines, "restarting in "), 60000);
+    UNIT_FALSE(stage_has("kid-"));
+    stage_tell(system, boss, "now");
+    UNIT_WAIT(stage_count("kid-") == 1 && stage_count("kid+") == 1, 60000);
+    UNIT_FALSE(stage_has("count=")); /* it has failed again */
+    UNIT_EQUAL(stage_count("sister+"), 0);
+    /* its second failure may not have come to the supervisor yet */
+    UNIT_WAIT((stage_tell(system, boss, "now"), stage_has("count=1")), 60000);
+    stage_tell(system, kid, "fail");
+    stage_tell(system, boss, "stop");
+    UNIT_WAIT(stage_count("kid-") == 3, 60000);
+    stage_tell(system, sister, "fail");
+    stage_close(system); /* nor does the end of the system */
+}
+
 UNIT_BEGIN("strategy")
 UNIT(the_user_guardian_can_use_a_strategy_of_ones_own)
 UNIT(a_top_level_actor_has_as_many_restarts_as_the_guardian_allows)
@@ -439,4 +527,6 @@ UNIT(all_for_one_does_not_empty_the_mailboxes_of_the_siblings)
 UNIT(a_supervisor_between_keeps_a_temporary_child_from_all_for_one)
 UNIT(restarts_are_counted_within_a_window_that_opens_with_the_first)
 UNIT(all_for_one_counts_in_the_window_of_each_child)
+UNIT(pauses_between_restarts_grow_and_begin_again_after_a_quiet_time)
+UNIT(an_actor_keeps_its_mailbox_during_a_pause_that_can_be_ended)
 UNIT_END

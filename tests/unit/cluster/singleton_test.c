@@ -61,6 +61,14 @@ options_out_of_range_and_nodes_without_the_role_are_refused(void)
     options.role = "worker";
     options.persistent = 1;
     UNIT_EQUAL(trp_singleton_start(h.system, &options, &ref), TRP_ESTATE);
+    options.persistent = 0;
+    options.backoff_min_ms = TRP_SINGLETON_DELAY_MS_MAX + 1;
+    UNIT_EQUAL(trp_singleton_start(h.system, &options, &ref), TRP_EINVAL);
+    options.backoff_min_ms = TRP_SINGLETON_DELAY_MS_MAX;
+    options.backoff_max_ms = TRP_SINGLETON_DELAY_MS_MAX - 1;
+    UNIT_EQUAL(trp_singleton_start(h.system, &options, &ref), TRP_EINVAL);
+    options.backoff_max_ms = TRP_SINGLETON_DELAY_MS_MAX;
+    UNIT_EQUAL(trp_singleton_start(h.system, &options, &ref), TRP_OK);
     proxy.name = "c";
     proxy.msgs_max = TRP_SINGLETON_PROXY_MSGS_MAX + 1;
     UNIT_EQUAL(trp_singleton_proxy(h.system, &proxy, &ref), TRP_EINVAL);
@@ -101,6 +109,89 @@ a_proxy_keeps_a_bounded_number_until_the_singleton_runs(void)
     host_end(&h);
 }
 
+/* ---- a singleton that fails ------------------------------------------------------------------ */
+
+static _Atomic int ends;
+static _Atomic uint64_t first_ms, last_ms;
+
+static trp_err
+failing_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (trp_msg_is(msg, &trp_i64_type)) { /* the end message */
+        atomic_fetch_add(&ends, 1);
+        trp_stop(ctx, trp_self(ctx));
+        return TRP_OK;
+    }
+    if (atomic_fetch_add(&handled, 1) == 0) {
+        atomic_store(&first_ms, trp_now_ms(ctx));
+    }
+    atomic_store(&last_ms, trp_now_ms(ctx));
+    trp_fail(ctx, 1, "at each message");
+}
+
+static const trp_behaviour failing = {
+    .size = sizeof(trp_behaviour), .name = "failing", .version = 1, .receive = failing_receive
+};
+
+static void
+failing_start(struct host *h, const char *seed, uint32_t backoff_min_ms, uint32_t msgs)
+{
+    trp_singleton_options options = TRP_SINGLETON_OPTIONS_INIT;
+    trp_singleton_proxy_options to = TRP_SINGLETON_PROXY_OPTIONS_INIT;
+    static const int64_t end = 1;
+    trp_member self = { .status = 0 };
+    /* Exiting lasts until it has stopped, as in a node */
+    trpi_cluster_options cluster = { .member.exiting_waits = true };
+    trp_ref manager, proxy;
+    host_open(h);
+    host_join(h, NULL, cluster);
+    options.name = to.name = "failing";
+    options.behaviour = &failing;
+    options.end_type = &trp_i64_type;
+    options.end = &end;
+    options.backoff_min_ms = backoff_min_ms;
+    UNIT_EQUAL(trp_singleton_start(h->system, &options, &manager), TRP_OK);
+    UNIT_EQUAL(trp_singleton_proxy(h->system, &to, &proxy), TRP_OK);
+    seed = seed == NULL ? h->address : seed;
+    UNIT_EQUAL(trp_cluster_join(h->system, &seed, 1), TRP_OK);
+    UNIT_WAIT(trp_cluster_self(h->system, &self) == TRP_OK && self.status == TRP_MEMBER_UP, 60000);
+    for (uint32_t i = 0; i < msgs; i++) {
+        trp_system_tell(h->system, proxy, &trp_string_type, "x", 1);
+    }
+}
+
+/* CONTRIB-01, SUP-7: pauses of 200 and 400 ms between three messages, and none is lost */
+static void
+a_singleton_that_fails_at_each_message_is_restarted_with_a_back_off(void)
+{
+    static struct host h;
+    trp_system_stats stats = { .size = sizeof stats };
+    atomic_store(&handled, 0);
+    failing_start(&h, NULL, 0, 3);
+    UNIT_WAIT(atomic_load(&handled) == 3, 60000);
+    UNIT_TRUE(atomic_load(&last_ms) - atomic_load(&first_ms) >= 600);
+    trp_system_stats_get(h.system, &stats);
+    UNIT_EQUAL(stats.dead_letters[TRP_DEAD_STOPPED], 0);
+    host_end(&h);
+}
+
+/* CONTRIB-01, -05: the end message does not wait for the end of a pause of an hour */
+static void
+a_hand_over_does_not_wait_for_a_failed_singleton(void)
+{
+    static struct host a, b;
+    atomic_store(&handled, 0);
+    atomic_store(&ends, 0);
+    failing_start(&a, NULL, 3600000, 1);
+    UNIT_WAIT(atomic_load(&handled) == 1, 60000);
+    failing_start(&b, a.address, 3600000, 0);
+    UNIT_EQUAL(trp_cluster_leave(a.system, a.address), TRP_OK);
+    UNIT_WAIT(atomic_load(&ends) == 1, 60000);
+    host_end(&a);
+    host_end(&b);
+}
+
 static void
 a_frame_is_read_as_it_was_written_and_no_other_is(void)
 {
@@ -131,5 +222,7 @@ a_frame_is_read_as_it_was_written_and_no_other_is(void)
 UNIT_BEGIN("singleton")
 UNIT(options_out_of_range_and_nodes_without_the_role_are_refused)
 UNIT(a_proxy_keeps_a_bounded_number_until_the_singleton_runs)
+UNIT(a_singleton_that_fails_at_each_message_is_restarted_with_a_back_off)
+UNIT(a_hand_over_does_not_wait_for_a_failed_singleton)
 UNIT(a_frame_is_read_as_it_was_written_and_no_other_is)
 UNIT_END
