@@ -312,6 +312,7 @@ check_PROGRAMS += tests/unit/client/client_tests
 tests_unit_client_client_tests_LDADD = $(unit_ldadd)
 tests_unit_client_client_tests_SOURCES = \
 	tests/unit/client/client_test.c \
+	tests/unit/client/cluster_test.c \
 	tests/unit/client/engine_test.c \
 	tests/unit/client/frame_test.c \
 	tests/unit/client/sessions_test.c
