@@ -206,6 +206,9 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
         err = trpi_keeper_start(cluster, system, remote);
     }
     if (err == TRP_OK) {
+        err = trpi_pubsub_open(system, remote, &options->pubsub);
+    }
+    if (err == TRP_OK) {
         err = trpi_metrics_start(cluster);
     }
     if (err == TRP_OK) {
@@ -234,6 +237,7 @@ trpi_cluster_stop(trpi_cluster *cluster)
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_GOSSIP, NULL, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
     trpi_receptionist_close(cluster->system);
+    trpi_pubsub_close(cluster->system);
     trpi_singletons_close(cluster->system);
     trpi_keeper_stop(cluster->system);
     trpi_metrics_stop(cluster);

@@ -12,6 +12,7 @@
 #include "cluster/engine/heartbeat.h"
 #include "cluster/engine/membership.h"
 #include "cluster/metrics/metrics.h"
+#include "cluster/pubsub/pubsub.h"
 #include "cluster/shell/commands.h"
 #include "cluster/shell/exclusive.h"
 #include "cluster/shell/lease.h"
@@ -30,6 +31,7 @@ typedef struct trpi_cluster_options {
     trpi_member_options member;
     trpi_heartbeat_options heartbeat;
     trpi_metrics_options metrics;
+    trpi_pubsub_options pubsub;
     const char *const *roles;
     uint32_t roles_count;
     const char *app_version; /* NULL: the default */

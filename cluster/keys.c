@@ -118,6 +118,14 @@ static const trpi_config_row cluster_rows[] = {
       "After the removal of a member that no split brain resolver decided (troupe down, "
       "auto-down-after) the singletons and entities that it hosted are started elsewhere so much "
       "later. 0s: after downing.stable-after. troupe down --dead skips it." },
+    { "cluster.pub-sub.role", TEXT, "", 0, 0, NULL,
+      "Only nodes with this role have the default mediator of publish and subscribe; empty: all "
+      "nodes." },
+    { "cluster.pub-sub.gossip-interval", DURATION, "100ms", 10, HOURS, NULL,
+      "How long changes of who subscribes to what are gathered before they are sent to the other "
+      "nodes; nothing is sent when nothing has changed." },
+    { "cluster.pub-sub.gossip-bytes", SIZE, "256KiB", 2 * KIB, 64 * MIB,
+      NULL, "Most bytes of such changes in one gossip-interval, to all nodes together." },
     { "cluster.run-coordinated-shutdown-when-down", BOOL, "on", 0, 0, NULL,
       "off: a node that was downed ends at once, without the phases of coordinated shutdown." },
     { "cluster.control-socket", BOOL, "off", 0, 0, NULL,

@@ -140,6 +140,16 @@ troupe_sources += \
 	cluster/sharding/tell.c
 pkginclude_HEADERS += include/troupe/sharding.h
 
+# pubsub: the mediator, which steps the registry and delivers.
+troupe_sources += \
+	cluster/pubsub/audience.c \
+	cluster/pubsub/mediator.c \
+	cluster/pubsub/mediator_calls.c \
+	cluster/pubsub/mediator_cluster.c \
+	cluster/pubsub/mediator_deliver.c \
+	cluster/pubsub/mediator_start.c
+pkginclude_HEADERS += include/troupe/pubsub.h
+
 # The door.
 troupe_sources += cluster/cluster.c cluster/keys.c
 pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/troupe/metrics.h \

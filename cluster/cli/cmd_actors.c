@@ -257,6 +257,38 @@ trpi_cli_run_send(trpi_cli *cli)
 }
 
 int
+trpi_cli_run_publish(trpi_cli *cli)
+{
+    char *text TRPI_AUTO_FREE = NULL;
+    cJSON *request = NULL, *final = NULL;
+    int code = payload_get(cli, &text);
+    code = code != 0 ? code : message_request(cli, cli->args[0], text, &request);
+    code = code != 0 ? code : trpi_cli_call(cli, request, NULL, NULL, &final);
+    if (code != 0) {
+        return code;
+    }
+    double delivered = trpi_cli_get_number(final, "delivered", 0);
+    double nodes = trpi_cli_get_number(final, "nodes", 0);
+    double silent = trpi_cli_get_number(final, "silent", 0);
+    if (is_json(cli)) {
+        trpi_cli_print_json(cli, final);
+    } else if (delivered > 0 || silent > 0) {
+        (void)printf("delivered to %.0f subscriber%s on %.0f node%s\n", delivered,
+                     delivered == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s");
+    }
+    trpi_cli_flush();
+    if (silent > 0) {
+        code = trpi_cli_fail(delivered > 0 ? 0 : TRPI_CTL_EXIT_TIMEOUT,
+                             "no answer of %.0f node%s with subscribers", silent,
+                             silent == 1 ? "" : "s");
+    } else if (delivered == 0) {
+        code = trpi_cli_fail(TRPI_CTL_EXIT_NOT_FOUND, "nobody subscribes to %s", cli->args[0]);
+    }
+    cJSON_Delete(final);
+    return code;
+}
+
+int
 trpi_cli_run_ask(trpi_cli *cli)
 {
     uint32_t count;

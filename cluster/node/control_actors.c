@@ -408,6 +408,50 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     trpi_free(m.owned);
 }
 
+/* ---- topics ---------------------------------------------------------------------------------- */
+
+void
+trpi_node_serve_publish(trp_node *node, trpi_call *call)
+{
+    trp_publish_options options = TRP_PUBLISH_OPTIONS_INIT;
+    const char *topic = call->request.path;
+    trp_publish_report report;
+    trp_mediator *mediator;
+    message m;
+    if (!message_make(call, &m)) {
+        return;
+    }
+    options.timeout_ms = trpi_call_left_ms(call);
+    trp_err err = trpi_call_wanted(call);
+    if (err != TRP_OK) {
+        trpi_call_refuse_order(call, TRP_ECANCELED, "publish");
+        trpi_free(m.owned);
+        return;
+    }
+    err = options.timeout_ms == 0 ? TRP_ETIMEDOUT : trp_mediator_of(node->system, NULL, &mediator);
+    err = err != TRP_OK ? err
+                        : trp_mediator_publish_wait(mediator, topic, &options, m.type, m.payload,
+                                                    m.bytes, &report);
+    trpi_free(m.owned);
+    if (err == TRP_EROLE) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO,
+                              "ask a node that has the role: troupe members --role ROLE",
+                              "this node has no mediator: it does not have cluster.pub-sub.role");
+    } else if (err == TRP_EINVAL || err == TRP_ELIMIT) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "a topic has 1 to %u bytes",
+                              TRP_TOPIC_BYTES_MAX);
+    } else if (err != TRP_OK) {
+        refuse_err(node, call, err, topic);
+    } else {
+        cJSON *reply = trpi_call_reply();
+        bool ok = trpi_json_add_text(reply, "topic", topic) &&
+                  trpi_json_add_i64(reply, "delivered", (int64_t)report.delivered) &&
+                  trpi_json_add_i64(reply, "nodes", report.nodes) &&
+                  trpi_json_add_i64(reply, "silent", report.silent);
+        trpi_call_answer_if(call, ok, reply);
+    }
+}
+
 /* ---- ping ------------------------------------------------------------------------------------ */
 
 void

@@ -18,6 +18,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_FAULT:
     case TRPI_CONTROL_WHY:
     case TRPI_CONTROL_SINGLETON:
+    case TRPI_CONTROL_TOPICS:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -25,6 +26,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_SHUTDOWN:
     case TRPI_CONTROL_SEND:
     case TRPI_CONTROL_ASK:
+    case TRPI_CONTROL_PUBLISH:
     case TRPI_CONTROL_PING:
     case TRPI_CONTROL_TREE:
     case TRPI_CONTROL_REACH:
@@ -71,6 +73,18 @@ serve_config(trp_node *node, trpi_call *call)
         ok = ok && trpi_json_add_text(row, "origin", entry.origin);
     }
     trpi_call_answer_if(call, ok, reply);
+}
+
+static void
+serve_service(trp_node *node, trpi_call *call)
+{
+    if (call->request.command == TRPI_CONTROL_PUBLISH) {
+        trpi_node_serve_publish(node, call);
+    } else if (call->request.command == TRPI_CONTROL_TOPICS) {
+        trpi_node_serve_topics(node, call);
+    } else {
+        trpi_node_serve_singleton(node, call);
+    }
 }
 
 void
@@ -134,7 +148,9 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         trpi_node_serve_reach(node, call);
         return;
     case TRPI_CONTROL_SINGLETON:
-        trpi_node_serve_singleton(node, call);
+    case TRPI_CONTROL_TOPICS:
+    case TRPI_CONTROL_PUBLISH:
+        serve_service(node, call);
         return;
     case TRPI_CONTROL_SHARDS:
         trpi_node_serve_shards(node, call);

@@ -43,6 +43,8 @@ static const struct {
     { "why", TRPI_CONTROL_WHY, false },
     { "reach", TRPI_CONTROL_REACH, true },
     { "singleton", TRPI_CONTROL_SINGLETON, false },
+    { "topics", TRPI_CONTROL_TOPICS, false },
+    { "publish", TRPI_CONTROL_PUBLISH, false },
     { "shards", TRPI_CONTROL_SHARDS, false },
     { "entity", TRPI_CONTROL_ENTITY, false },
 };
@@ -384,6 +386,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
         return TRP_OK;
     case TRPI_CONTROL_SEND:
     case TRPI_CONTROL_ASK:
+    case TRPI_CONTROL_PUBLISH: /* path: the topic */
         request->type = request->type ? request->type : "string";
         return request->path ? payload_take(request, refusal)
                              : field_refuse(refusal, "path", "missing");
@@ -400,6 +403,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_WHY:
     case TRPI_CONTROL_REACH:
     case TRPI_CONTROL_SINGLETON:
+    case TRPI_CONTROL_TOPICS:
         return TRP_OK;
     case TRPI_CONTROL_SHARDS:
         return request->rebalance && request->type == NULL

@@ -35,6 +35,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_SHUTDOWN,
     TRPI_CONTROL_REACH,
     TRPI_CONTROL_SINGLETON,
+    TRPI_CONTROL_TOPICS,
+    TRPI_CONTROL_PUBLISH,
     TRPI_CONTROL_SHARDS,
     TRPI_CONTROL_ENTITY
 } trpi_control_command;

@@ -322,6 +322,9 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     options.member.compat = &compat;
     heartbeat_options_fill(node, &options.heartbeat);
     metrics_options_fill(node, &options.metrics);
+    options.pubsub.role = trpi_config_text(node->config, "cluster.pub-sub.role");
+    options.pubsub.interval_ms = trpi_node_number(node, "cluster.pub-sub.gossip-interval");
+    options.pubsub.bytes_max = trpi_node_number(node, "cluster.pub-sub.gossip-bytes");
     options.roles = roles;
     options.roles_count = (uint32_t)count;
     options.app_version = trpi_config_text(node->config, "cluster.app-version");

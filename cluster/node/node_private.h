@@ -142,6 +142,7 @@ void trpi_node_command_serve(void *arg, trpi_call *call);
 /* control_actors.c */
 void trpi_node_serve_send(trp_node *node, trpi_call *call);
 void trpi_node_serve_ask(trp_node *node, trpi_call *call);
+void trpi_node_serve_publish(trp_node *node, trpi_call *call);
 void trpi_node_serve_ping(trp_node *node, trpi_call *call);
 void trpi_node_serve_tree(trp_node *node, trpi_call *call);
 /* control_members.c */
@@ -153,6 +154,7 @@ bool trpi_node_journal_add(trp_node *node, cJSON *reply, cJSON *problems);
 /* control_reach.c */
 void trpi_node_serve_reach(trp_node *node, trpi_call *call);
 void trpi_node_serve_singleton(trp_node *node, trpi_call *call);
+void trpi_node_serve_topics(trp_node *node, trpi_call *call); /* control_topics.c */
 /* Hand-overs that hang: texts for status, rows of "reasons" for why. false: no memory. */
 bool trpi_node_singletons_problems(trp_node *node, cJSON *problems);
 bool trpi_node_singletons_why(trp_node *node, cJSON *reply);

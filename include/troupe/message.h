@@ -356,7 +356,8 @@ typedef enum trp_dead_reason {
     TRP_DEAD_RECOVERY = 19,      /* its persistent actor could not be recovered */
     TRP_DEAD_ENTITY_BUFFER = 20, /* too much waits for entities (troupe/sharding.h) */
     TRP_DEAD_SHARD_MOVES = 21,   /* its entity's shard moves, and the type drops meanwhile */
-    TRP_DEAD_REASON_COUNT = 22,
+    TRP_DEAD_NO_SUBSCRIBER = 22, /* nobody subscribes to the topic (troupe/pubsub.h) */
+    TRP_DEAD_REASON_COUNT = 23,
     TRP_DEAD_REASONS_MAX = 32 /* what trp_system_stats has room for */
 } trp_dead_reason;
 

@@ -44,6 +44,7 @@
 #include <troupe/plugin.h>
 #include <troupe/projection.h>
 #include <troupe/protobuf.h>
+#include <troupe/pubsub.h>
 #include <troupe/reliable_proxy.h>
 #include <troupe/remoting.h>
 #include <troupe/resource.h>

@@ -135,8 +135,8 @@ static bool
 is_plain(const trp_type *type, const trpi_serializer *serializer)
 {
     uint32_t fields_count = 0;
-    return (serializer == &trpi_serializer_raw && type != &trpi_parcel_type && /* our numbers */
-            type != &trpi_entity_envelope_type && trpi_type_fields(type, &fields_count) == NULL) ||
+    return (serializer == &trpi_serializer_raw && !trpi_type_carries(type) && /* our numbers */
+            trpi_type_fields(type, &fields_count) == NULL) ||
            (serializer == &trpi_serializer_text &&
             (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0);
 }

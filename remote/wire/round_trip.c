@@ -18,8 +18,7 @@ round_trip(trp_system *system, const trp_type *type, const void *payload, size_t
     trpi_buffer wire = { 0 };
     trp_err err;
 
-    if (type == &trpi_parcel_type ||
-        type == &trpi_entity_envelope_type) { /* the carried message is checked by itself */
+    if (trpi_type_carries(type)) { /* the carried message is checked by itself */
         return trpi_buffer_append(out, payload, bytes, TRPI_BUFFER_NO_LIMIT);
     }
     err = trpi_serializers_of(system, &serializers);

@@ -224,7 +224,8 @@ trpi_decode(const trpi_serializer *serializer, const trp_type *type, const uint8
     size_t before = out->count;
     trp_wire wire = { map, out };
     if ((type == &trpi_parcel_type && serializer != &trpi_serializer_parcel) ||
-        (type == &trpi_entity_envelope_type && serializer != &trpi_serializer_entity)) {
+        (type == &trpi_entity_envelope_type && serializer != &trpi_serializer_entity) ||
+        (type == &trpi_topic_envelope_type && serializer != &trpi_serializer_topic)) {
         return TRP_EDATA; /* in memory it has numbers of this process */
     }
     trp_err err = serializer->user == NULL
@@ -328,8 +329,7 @@ message_decode(trp_system *system, trpi_serializers *serializers, const uint8_t 
     }
     const trp_type *type = trpi_type_find_wire(trpi_get_u64(data + 4));
     const trpi_serializer *serializer = trpi_serializers_get(serializers, trpi_get_u16(data + 2));
-    bool stays = type == NULL || (type->flags & TRP_TYPE_LOCAL) != 0 || type == &trpi_parcel_type ||
-                 type == &trpi_entity_envelope_type;
+    bool stays = type == NULL || (type->flags & TRP_TYPE_LOCAL) != 0 || trpi_type_carries(type);
     if (stays || serializer == NULL) {
         return stays ? TRP_ENOTYPE : TRP_ENOENT;
     }

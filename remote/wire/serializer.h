@@ -30,6 +30,7 @@ enum {
     TRPI_SERIALIZER_MSGPACK = 5,
     TRPI_SERIALIZER_PROTOBUF = 6,
     TRPI_SERIALIZER_ENTITY = 7,
+    TRPI_SERIALIZER_TOPIC = 8,
     TRPI_SERIALIZER_OWN_FIRST = TRP_SERIALIZER_ID_FIRST
 };
 #define TRPI_SERIALIZERS_MAX (TRP_SERIALIZER_ID_MAX + 1)
@@ -144,6 +145,8 @@ void trpi_shapes_free(struct trpi_shape *shapes); /* called when a registry is f
 extern const trpi_serializer trpi_serializer_parcel;
 /* The same for trpi_entity_envelope_type. */
 extern const trpi_serializer trpi_serializer_entity;
+/* The same for trpi_topic_envelope_type. */
+extern const trpi_serializer trpi_serializer_topic;
 
 /* As trp_serialize(), behind what out has. */
 trp_err trpi_message_store(trp_system *system, const trp_type *type, const void *payload,

@@ -17,12 +17,6 @@
 
 enum { HEAD_BYTES = 8 + 8 + 8 + 2 + 1 + 1 + 4 + 9 };
 
-static bool
-is_wrapper(const trp_type *type)
-{
-    return type == &trpi_entity_envelope_type || type == &trpi_parcel_type;
-}
-
 static trp_err
 entity_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
               trpi_buffer *out)
@@ -35,7 +29,7 @@ entity_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node
     }
     const trp_type *inner = envelope->type == 0 ? NULL : trpi_type_get(envelope->type);
     const trpi_serializer *serializer =
-        inner == NULL || is_wrapper(inner) || (inner->flags & TRP_TYPE_LOCAL) != 0
+        inner == NULL || trpi_type_carries(inner) || (inner->flags & TRP_TYPE_LOCAL) != 0
             ? NULL
             : trpi_serializers_for(map->serializers, inner);
     if (serializer == NULL && envelope->type != 0) { /* serializer-entity-V2 */
@@ -99,7 +93,7 @@ entity_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trp
     const trp_type *inner = trpi_type_find_wire(trpi_get_u64(wire + 16));
     const trpi_serializer *serializer =
         trpi_serializers_get(map->serializers, trpi_get_u16(wire + 24));
-    if (inner != NULL && serializer != NULL && !is_wrapper(inner) &&
+    if (inner != NULL && serializer != NULL && !trpi_type_carries(inner) &&
         (inner->flags & TRP_TYPE_LOCAL) == 0 &&
         trpi_decode(serializer, inner, wire + at, bytes - at, map, out) == TRP_OK) {
         envelope.type = inner->number; /* else 0: serializer-entity-V1 */

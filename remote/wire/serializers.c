@@ -25,6 +25,7 @@
 static const trpi_serializer *const built_in[] = {
     &trpi_serializer_raw,      &trpi_serializer_json,   &trpi_serializer_text,
     &trpi_serializer_msgpack,  &trpi_serializer_parcel, &trpi_serializer_entity,
+    &trpi_serializer_topic,
 #ifdef HAVE_PROTOBUF_C
     &trpi_serializer_protobuf,
 #endif
@@ -198,6 +199,9 @@ trpi_serializers_for(trpi_serializers *serializers, const trp_type *type)
     }
     if (type == &trpi_entity_envelope_type) {
         return &trpi_serializer_entity;
+    }
+    if (type == &trpi_topic_envelope_type) {
+        return &trpi_serializer_topic;
     }
     trpi_cached_serializer *cache =
         atomic_load_explicit(&serializers->cached, memory_order_acquire);

@@ -125,6 +125,33 @@ trpi_envelope_head_bytes(uint8_t id_bytes)
     return sizeof(trpi_entity_envelope) + (((size_t)id_bytes + 15u) & ~(size_t)15u);
 }
 
+/* A message by way of a mediator of another node: this head, the mediators' own bytes padded to 16,
+ * then the payload. Between nodes it is the one form that the topic serializer of the remote room
+ * knows. type 0: it carries no message, or one that cannot be read here. */
+typedef struct trpi_topic_envelope {
+    trp_ref mediator; /* that sends it */
+    uint32_t type;    /* trp_type.number */
+    uint32_t head_bytes;
+    uint32_t lost; /* 1: it carries a message that cannot be read here */
+    uint32_t zero;
+} trpi_topic_envelope;
+_Static_assert(sizeof(trpi_topic_envelope) == 32, "the payload behind it is 16-aligned");
+#define TRPI_TOPIC_HEAD_BYTES_MAX 65536u
+extern trp_type trpi_topic_envelope_type;
+static inline size_t
+trpi_topic_envelope_bytes(uint32_t head_bytes) /* without the payload */
+{
+    return sizeof(trpi_topic_envelope) + (((size_t)head_bytes + 15u) & ~(size_t)15u);
+}
+
+/* Does a message of this type carry another one, which has a serializer of its own? */
+static inline bool
+trpi_type_carries(const trp_type *type)
+{
+    return type == &trpi_parcel_type || type == &trpi_entity_envelope_type ||
+           type == &trpi_topic_envelope_type;
+}
+
 /* ---- coordinated shutdown (troupe/shutdown.h) ---------------------------------------------------
  * Set the function that runs after the last phase, on the shutdown's actor, instead of stopping the
  * system. Errors: those of trp_shutdown_run. Thread: any. */

@@ -216,6 +216,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/deployment_test.c \
 	tests/unit/remote/done_test.c \
 	tests/unit/remote/envelope_test.c \
+	tests/unit/remote/topic_envelope_test.c \
 	tests/unit/remote/events_test.c \
 	tests/unit/remote/evolution_test.c \
 	tests/unit/remote/fault_text_test.c \
@@ -287,9 +288,12 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/metrics_test.c \
 	tests/unit/cluster/own_end_test.c \
 	tests/unit/cluster/phi_test.c \
+	tests/unit/cluster/audience_test.c \
 	tests/unit/cluster/pubsub_frame_test.c \
+	tests/unit/cluster/pubsub_nodes_test.c \
 	tests/unit/cluster/pubsub_registry_test.c \
 	tests/unit/cluster/pubsub_route_test.c \
+	tests/unit/cluster/pubsub_test.c \
 	tests/unit/cluster/removed_test.c \
 	tests/unit/cluster/replay_test.c \
 	tests/unit/cluster/role_guard_test.c \

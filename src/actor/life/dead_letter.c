@@ -50,7 +50,8 @@ trpi_dead_reason_text(trp_dead_reason reason)
                                                               "stash full",
                                                               "recovery failed",
                                                               "too much waits for entities",
-                                                              "its shard moves" };
+                                                              "its shard moves",
+                                                              "nobody subscribes" };
 
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
 }

@@ -113,6 +113,8 @@ TRP_NORETURN void trpi_fail_as(trp_ctx *ctx, trp_err err, const char *format, ..
  * TRP_ENOMEM. */
 trp_err trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
                    const void *payload, size_t bytes);
+/* The same with a message that has its sender. Takes msg, on success only. */
+trp_err trpi_offer_msg(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 
 /* Tell an actor of this system a message that it handles before all that waits in its mailbox.
  * Errors: TRP_EUNSUPPORTED (of another node), TRP_EINVAL, TRP_ENOMEM. */

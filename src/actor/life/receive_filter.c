@@ -148,13 +148,41 @@ trp_system_activate(trp_system *system, trp_ref ref)
 
 /* ---- telling with an answer ------------------------------------------------------------------ */
 
+/* Offer it to an actor of this system; cell NULL: of another. Takes msg, on success only. */
+static inline trp_err
+msg_offer(trp_ctx *ctx, trp_ref to, trpi_cell *cell, trp_msg *msg)
+{
+    const trp_behaviour *behaviour = trpi_look_behaviour(cell, to.generation);
+
+    if (behaviour != NULL && behaviour->will_receive != NULL &&
+        trpi_type_is_ordinary(msg->priv_type) && behaviour->will_receive(msg) == 0) {
+        return TRP_EUNHANDLED;
+    }
+    if (cell != NULL &&
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_BOUNDED) {
+        return trpi_bounded_tell(ctx, cell, to, msg, true);
+    }
+    trpi_send(ctx, to, msg);
+    return TRP_OK;
+}
+
+trp_err
+trpi_offer_msg(trp_ctx *ctx, trp_ref to, trp_msg *msg)
+{
+    trpi_cell *cell = trpi_cell_peek(ctx, to);
+
+    return trp_ref_is_none(to) || (to.node == TRPI_NODE_SELF && cell == NULL)
+               ? TRP_ENOENT
+               : msg_offer(ctx, to, cell, msg);
+}
+
 trp_err
 trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
            size_t bytes)
 {
     trpi_cell *cell = trpi_cell_peek(ctx, to);
-    const trp_behaviour *behaviour = trpi_look_behaviour(cell, to.generation);
     trp_msg *msg;
+    trp_err err;
 
     if (type->number == 0) {
         return TRP_ENOTYPE;
@@ -170,22 +198,11 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
     if (msg == NULL) {
         return TRP_ENOMEM;
     }
-    if (behaviour != NULL && behaviour->will_receive != NULL &&
-        trpi_type_is_ordinary(msg->priv_type) && behaviour->will_receive(msg) == 0) {
+    err = msg_offer(ctx, to, cell, msg);
+    if (err != TRP_OK) {
         trpi_msg_free(ctx->cache, msg);
-        return TRP_EUNHANDLED;
     }
-    if (cell != NULL &&
-        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_BOUNDED) {
-        trp_err err = trpi_bounded_tell(ctx, cell, to, msg, true);
-
-        if (err != TRP_OK) {
-            trpi_msg_free(ctx->cache, msg);
-        }
-        return err;
-    }
-    trpi_send(ctx, to, msg);
-    return TRP_OK;
+    return err;
 }
 
 /* ---- a queue of one's own -------------------------------------------------------------------- */
