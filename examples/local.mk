@@ -108,6 +108,9 @@ examples_routing_LDADD = libtroupe.la
 examples_select_SOURCES = examples/select.c
 examples_select_LDADD = libtroupe.la
 
+example_programs += examples/aggregator
+examples_aggregator_SOURCES = examples/aggregator.c
+examples_aggregator_LDADD = libtroupe.la
 example_programs += examples/transfer
 examples_transfer_SOURCES = examples/transfer.c examples/account.h
 examples_transfer_LDADD = libtroupe.la

@@ -13,7 +13,7 @@ pkginclude_HEADERS += include/troupe/bus.h
 troupe_sources += src/pattern/bus.c
 troupe_sources += src/pattern/breaker.c src/pattern/executor.c src/pattern/future.c \
 	src/pattern/future_list.c src/pattern/future_outcome.c src/pattern/future_step.c src/pattern/inbox.c
-pkginclude_HEADERS += include/troupe/backoff.h include/troupe/breaker.h include/troupe/future.h include/troupe/inbox.h
+pkginclude_HEADERS += include/troupe/aggregator.h include/troupe/backoff.h include/troupe/breaker.h include/troupe/future.h include/troupe/inbox.h
 # aliases, categories and what else an actor may be given besides a path
 pkginclude_HEADERS += include/troupe/alias.h include/troupe/category.h include/troupe/interaction.h \
 	include/troupe/embedded.h include/troupe/live.h include/troupe/pending.h include/troupe/resource.h \
@@ -28,4 +28,4 @@ pkginclude_HEADERS += include/troupe/reliable_proxy.h
 troupe_sources += src/pattern/entity_envelope.c src/pattern/topic_envelope.c src/pattern/reliable_end.c src/pattern/reliable_proxy.c
 pkginclude_HEADERS += include/troupe/shutdown.h
 troupe_sources += src/pattern/shutdown.c src/pattern/shutdown_plan.c src/pattern/shutdown_settings.c
-troupe_sources += src/pattern/backoff.c
+troupe_sources += src/pattern/aggregator.c src/pattern/backoff.c
