@@ -149,6 +149,11 @@ open_cluster(struct sim_whole *n)
         seeds[cluster.seed_nodes_count] = n->sim->nodes[cluster.seed_nodes_count].address;
         cluster.seed_nodes_count++;
     }
+    const char *const *roles = n->sim->options.roles;
+    if (roles != NULL && roles[n->number] != NULL) {
+        cluster.roles = &roles[n->number];
+        cluster.roles_count = 1;
+    }
     uint32_t stable_ms = n->sim->options.stable_after_ms;
     cluster.member.downing.stable_after_ms = stable_ms;
     cluster.member.downing.unstable_after_ms = stable_ms != 0 ? stable_ms / 4 * 3 : UNSTABLE_MS;

@@ -63,10 +63,11 @@ typedef struct trp_sim_options {
     const char *replay; /* printed before the seed of a failing run; NULL: the call to make */
     trp_sim_log_fn log; /* lines of all nodes; NULL: dropped */
     void *log_arg;
+    const char *const *roles; /* one of each node, or NULL for it; NULL: none has one. Since: 0.2 */
 } trp_sim_options;
 #define TRP_SIM_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        sizeof(trp_sim_options), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL                       \
+        sizeof(trp_sim_options), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL                 \
     }
 
 typedef struct trp_sim_result {

@@ -34,6 +34,10 @@ tests_sim_singleton_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/entities_test
 tests_sim_entities_test_SOURCES = tests/sim/entities_test.c
 tests_sim_entities_test_LDADD = $(unit_ldadd)
+# Singletons and entities of roles, on complete nodes.
+test_programs += tests/sim/roles_test
+tests_sim_roles_test_SOURCES = tests/sim/roles_test.c
+tests_sim_roles_test_LDADD = $(unit_ldadd)
 # Entities that keep their state, and are remembered, on complete nodes.
 test_programs += tests/sim/kept_test
 tests_sim_kept_test_SOURCES = tests/sim/kept_test.c
