@@ -14,8 +14,10 @@
  *       RESTARTING_BYTES_MAX; the next ones start as they are done, as fast as the journal reads.
  *   region-remember-M4  A reminder that is due is told, and the journal notes that it was when its
  *       entity has handled it; a persistent one: in the incarnation that it was told to.
+ *   region-remember-M5  What is kept in another shard than its entity's (their number has changed)
+ *       starts nothing: else the entity could live twice. It stays, and an error is logged.
  * Limits.  RESTARTING_BYTES_MAX, TURN_BYTES_MAX. A shard remembers TRPI_SHARD_STORE_BYTES_MAX.
- * Tests.   tests/unit/cluster/entity_remember_test.c
+ * Tests.   tests/unit/cluster/entity_remember_test.c, entity_reminder_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -572,6 +574,16 @@ reminder_hand(trp_ctx *ctx, trpi_region *region, uint32_t number, const trpi_sha
                  region->name, r->name, r->id, r->type, trp_strerror(err));
         return true;
     }
+    uint64_t hash = trpi_hash(id, id_bytes, 0);
+    if (err == TRP_OK && trpi_region_shard_of(region, hash, id, id_bytes) != number) {
+        trpi_msg_drop(msg); /* region-remember-M5 */
+        trpi_log(region->system, TRP_LOG_ERROR, "sharding",
+                 "a reminder is kept in another shard than its entity's type=%s name=%s of=%s "
+                 "shard=%u next=\"it is not told: run with the number of shards and the extractor "
+                 "that it was set with\"",
+                 region->name, r->name, r->id, number);
+        return true;
+    }
     trpi_request *fired = err == TRP_OK ? fired_new(region, number, r) : NULL;
     trpi_request *request = fired == NULL ? NULL
                                           : trpi_request_new(region->system, TRPI_REQUEST_MISS,
@@ -582,7 +594,7 @@ reminder_hand(trp_ctx *ctx, trpi_region *region, uint32_t number, const trpi_sha
         return false;
     }
     request->fired = fired;
-    request->hash = trpi_hash(id, id_bytes, 0);
+    request->hash = hash;
     request->shard = number;
     trpi_shard_message(ctx, region, request);
     trpi_shard_open(ctx, region, shard);

@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "tests/unit/cluster/entities.h"
 
 #define ALARM_RING(F, S) F(S, i64, amount)
@@ -17,6 +18,7 @@ TRP_PROTOCOL(alarm, ALARM_MESSAGES)
 
 static _Atomic uint32_t rings;
 static _Atomic uint64_t rang_ms; /* the first one */
+static uint32_t bell_shards = 4;
 
 static trp_err
 bell_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -40,7 +42,7 @@ bells_open(entities *e, uint32_t reminders)
     atomic_store(&rings, 0);
     options.type = "bell";
     options.behaviour = &bell;
-    options.shards = 4;
+    options.shards = bell_shards;
     options.reminders = reminders;
     options.persistent = 1;
     options.backoff_min_ms = 10;
@@ -243,6 +245,61 @@ a_hand_off_takes_them_along(void)
     entities_end(&e);
 }
 
+static uint32_t
+shard_of(const entities *e, uint32_t number)
+{
+    char id[16];
+    size_t bytes = (size_t)snprintf(id, sizeof id, "e%u", number);
+    return trpi_region_shard_of(entities_region(e, "bell"), trpi_hash(id, bytes, 0), id, bytes);
+}
+
+/* region-remember-M5: an entity that is told by another shard than its own could live twice. */
+static void
+one_of_another_number_of_shards_is_not_told_in_the_wrong_one(void)
+{
+    enum { BELLS = 16 };
+    uint32_t shards[BELLS], stay = 0, staying = 0;
+    char id[16];
+    entities e;
+    entities_begin(&e);
+    for (uint64_t in_ms = 200;; in_ms *= 4) { /* due while nobody runs; or at a later try */
+        UNIT_EQUAL(bells_open(&e, 1), TRP_OK);
+        for (uint32_t i = 0; i < BELLS; i++) {
+            (void)snprintf(id, sizeof id, "e%u", i);
+            UNIT_EQUAL(set(&e, "bell", id, "wake", in_ms, 0), TRP_OK);
+            shards[i] = shard_of(&e, i);
+        }
+        entities_stop(&e);
+        uint64_t due_ms = unit_now_ms() + in_ms;
+        UNIT_WAIT(unit_now_ms() > due_ms, in_ms * 2);
+        bool rang = atomic_load(&rings) > 0;
+        entities_start(&e);
+        if (!rang) {
+            break;
+        }
+    }
+    bell_shards = 5;
+    UNIT_EQUAL(bells_open(&e, 1), TRP_OK);
+    bell_shards = 4;
+    for (uint32_t i = 0; i < BELLS; i++) {
+        if (shard_of(&e, i) == shards[i]) {
+            stay++;
+            staying = i;
+        }
+    }
+    UNIT_TRUE(stay > 0 && stay < BELLS);
+    for (uint32_t i = 0; i < BELLS; i++) { /* open all shards */
+        (void)snprintf(id, sizeof id, "e%u", i);
+        (void)count(&e, id);
+    }
+    UNIT_WAIT(atomic_load(&rings) >= stay, 20000);
+    (void)snprintf(id, sizeof id, "e%u", staying);
+    UNIT_EQUAL(set(&e, "bell", id, "end", 2100, 0), TRP_OK); /* behind two looks at all shards */
+    UNIT_WAIT(atomic_load(&rings) > stay, 20000);
+    UNIT_EQUAL(atomic_load(&rings), stay + 1);
+    entities_end(&e);
+}
+
 /* ---- of a persistent entity ------------------------------------------------------------------ */
 
 typedef struct purse {
@@ -409,6 +466,7 @@ UNIT(one_with_a_period_comes_again_until_it_is_cancelled)
 UNIT(reminders_outlive_the_system)
 UNIT(reminders_outlive_the_system_in_lmdb)
 UNIT(a_hand_off_takes_them_along)
+UNIT(one_of_another_number_of_shards_is_not_told_in_the_wrong_one)
 UNIT(what_was_not_stored_is_told_again)
 UNIT(an_actor_sets_and_lists_them)
 UNIT_END
