@@ -1,6 +1,6 @@
 /* pubsub_test.c - the registries of publish and subscribe under seeds, in virtual time: lost,
  * doubled and late frames, cuts, long stops, crashes, restarts on the same address, leaves, joins,
- * mediators that end and start again. Actors subscribe, end and publish all the time.
+ * mediators that end and start again. Actors subscribe, end and publish all the time (CONTRIB-18).
  *
  *     tests/sim/pubsub_test [--seeds N] [--seed S]
  *                           [--break prune|life|gap|leaving|retry|begun]
