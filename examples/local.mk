@@ -181,6 +181,9 @@ examples_persistent_SOURCES = examples/persistent.c
 examples_persistent_LDADD = libtroupe.la
 
 # An order service: entities, reminders, a projection, a singleton.
+noinst_PROGRAMS += examples/room
+examples_room_SOURCES = examples/room.c
+examples_room_LDADD = libtroupe.la
 noinst_PROGRAMS += examples/orders
 examples_orders_SOURCES = examples/orders.c
 examples_orders_LDADD = libtroupe.la

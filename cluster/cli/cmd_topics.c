@@ -1,6 +1,6 @@
 /* cmd_topics.c - `troupe topics [TOPIC]`: which topics have subscribers, and where.
  *
- * Tests.   tests/system/cli_fake.sh
+ * Tests.   tests/system/cli_fake.sh, tests/multinode/topics.sh
  */
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * Must hold.
  *   mediator-cluster-C1  peers[i] is the node of the registry's index i, or none.
  * Limits.  MEDIATOR_FRAMES_MAX wait in a mailbox; more are dropped, and come again.
- * Tests.   tests/unit/cluster/pubsub_nodes_test.c
+ * Tests.   tests/unit/cluster/pubsub_nodes_test.c, tests/multinode/topics.sh
  */
 #include <string.h>
 

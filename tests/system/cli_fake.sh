@@ -33,6 +33,8 @@ join {"progress":"Joining, seen by 1 of 2"}
 join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":90900}
 leave {"ok":true,"node":"$B","status":"Removed","elapsedMs":1400}
 down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"left":7,"elapsedMs":1}
+topics {"ok":true,"selfNode":"$A","mediators":[{"name":"default","role":null,"settled":true,"topicsCount":2,"topics":[{"topic":"news","group":null,"subscribers":3,"here":1,"nodes":2},{"topic":"jobs","group":"workers","subscribers":5,"here":0,"nodes":1}]}]}
+publish {"ok":true,"topic":"news","delivered":3,"nodes":2,"silent":0}
 singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"worker","state":"Younger","stateMs":5000,"host":"$B","hostMs":61000,"runsHere":false,"waits":null,"kept":0},{"name":"ids","role":null,"state":"BecomingOldest","stateMs":7000,"host":"$A","hostMs":7000,"runsHere":false,"waits":"$C has not handed it over yet (3 requests unanswered)","kept":0}]}
 shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"hosts","why":null,"shards":1000,"here":600,"entities":12,"kept":0,"coordinator":"$A","coordinates":true,"ready":true,"coordinatorMs":61000,"nodes":[{"node":"$A","shards":600,"state":"hosts"},{"node":"$B","shards":400,"state":"leaving"}],"waitsCount":1,"waitsMs":7000,"waits":"shard 7 moves: its entities on $B have not ended"}]}
 entity {"ok":true,"type":"order","id":"4711","shard":17,"node":"$B","here":false,"state":"on another node"}
@@ -114,6 +116,14 @@ expect singleton_by_name 0 good singleton ids
 has singleton_shows_one "BecomingOldest" && lacks singleton_shows_no_other "consumer"
 expect singleton_as_names 0 good singleton -o name
 expect singleton_unknown 1 good singleton nothing
+expect topics_table 0 good topics
+has topics_header "SUBSCRIBERS" && has topics_shows_the_group "workers"
+expect topics_as_names 0 good topics -o name
+is topics_are_sorted "$(tr '\n' ' ' <"$work/out")" "jobs news "
+expect publish_says_to_how_many 0 good publish news hello
+is publish_prints_numbers "$(cat "$work/out")" "delivered to 3 subscribers on 2 nodes"
+expect publish_as_json 0 good publish news hello -o jsonl
+has publish_has_its_fields '"silent":0'
 expect shards_table 0 good shards
 has shards_header "SHARDS" && has shards_says_where "$B" && has shards_says_what_it_waits_for "shard 7 moves"
 expect shards_of_a_type 0 good shards order

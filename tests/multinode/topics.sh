@@ -1,0 +1,56 @@
+#!/bin/bash
+# topics.sh - publish and subscribe over three hosts, by examples/room.c: guests hear what is published on any node; a node joins late, is
+# killed, starts again on its address, and leaves. DistributedPubSubMediatorSpec, DistributedPubSubRestartSpec.
+# CONTRIB-12 CONTRIB-15 CONTRIB-21
+. "$(dirname "$0")/lib.sh"
+hosts_begin 3
+room=rooms/lobby
+fast=(--set cluster.gossip-interval=200ms --set cluster.leader-actions-interval=200ms --set cluster.downing.active-strategy=auto-down-after
+    --set cluster.downing.auto-down-after=2s --set cluster.failure-detector.heartbeat-interval=200ms)
+enter() { # I GUEST: what it hears is in GUEST.log
+    host_start "$1" "$work/$2.log" env GUEST="$2" "$build/examples/room" --system demo --host "${host_address[$1]}" --port "${host_port[$1]}" \
+        --socket "${host_socket[$1]}" --seed "$(addr 1)" "${fast[@]}"
+    node_pid[$1]=$host_started
+    pids+=("$host_started")
+}
+heard() { grep -qF "$1 hears: $2" "$work/$1.log"; } # GUEST TEXT
+inside() { grep -qF "$1 is in the room" "$work/$1.log"; }
+delivered() { [ "$(ctl "$1" publish $room "$2" 2>/dev/null)" = "$3" ]; } # I TEXT ANSWER
+enter 1 ann
+enter 2 bob
+check ann_comes_in wait_until 60 inside ann
+check bob_comes_in wait_until 60 inside bob
+check both_know_of_both wait_until 60 delivered 1 "good morning" "delivered to 2 subscribers on 2 nodes"
+check ann_hears_it wait_until 30 heard ann "good morning"
+check bob_hears_it wait_until 30 heard bob "good morning"
+expect nobody_subscribes_elsewhere 68 ctl 1 publish rooms/empty hello
+expect topics_are_listed 0 ctl 2 topics -o jsonl
+has topics_counts_both '"topic":"rooms/lobby","group":null,"subscribers":2,"here":1,"nodes":2'
+expect an_unknown_topic_is_not_found 68 ctl 2 topics rooms/empty
+expect a_publication_says_its_numbers 0 ctl 2 publish $room json -o jsonl
+has it_names_delivered '"delivered":2,"nodes":2,"silent":0'
+
+# A late one gets what exists, and is heard of. It needs no answer of anybody who publishes.
+enter 3 cid
+check cid_comes_in wait_until 60 inside cid
+# CONTRIB-21
+check the_late_one_is_reached wait_until 60 delivered 1 "welcome" "delivered to 3 subscribers on 3 nodes"
+# DistributedPubSubMediatorSpec
+check the_late_one_reaches_all delivered 3 "thanks" "delivered to 3 subscribers on 3 nodes"
+check ann_hears_the_late_one wait_until 30 heard ann thanks
+
+# Killed, and started again on its address: what it had is gone, what it has now counts.
+kill_node 3
+enter 3 dan
+check dan_comes_in wait_until 90 inside dan
+# DistributedPubSubRestartSpec
+check the_one_that_restarted_is_reached wait_until 60 delivered 1 "again" "delivered to 3 subscribers on 3 nodes"
+check dan_hears_it wait_until 30 heard dan again
+check cid_heard_nothing_of_that test "$(grep -c again "$work/cid.log")" -eq 0
+
+expect dan_leaves 0 ctl 1 leave "$(addr 3)" --timeout 60s
+node_ended dan_has_left 3 0
+# DistributedPubSubMediatorSpec
+check what_left_is_not_told_any_more delivered 1 "bye" "delivered to 2 subscribers on 2 nodes"
+check dan_did_not_hear_it test "$(grep -c bye "$work/dan.log")" -eq 0
+test_end
