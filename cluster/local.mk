@@ -126,6 +126,7 @@ troupe_sources += \
 	cluster/sharding/drains.c \
 	cluster/sharding/entity_name.c \
 	cluster/sharding/entity_path.c \
+	cluster/sharding/entity_cache.c \
 	cluster/sharding/entity_table.c \
 	cluster/sharding/gate.c \
 	cluster/sharding/reminder.c \

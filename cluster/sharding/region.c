@@ -218,6 +218,7 @@ region_stopped(trp_ctx *ctx, void *state)
     (void)ctx;
     /* release: pairs with the acquire of tellers and of ends */
     atomic_store_explicit(&region->closed, true, memory_order_release);
+    trpi_entity_cache_clear(region);
     queue_dead(&region->unrecorded);
     for (uint32_t i = 0; i < region->options.shards; i++) {
         trpi_shard *shard = &region->shards[i];
@@ -297,6 +298,7 @@ trpi_region_free(void *arg)
         trpi_free(shard->home);
         trpi_free(shard->fence);
     }
+    trpi_entity_cache_free(atomic_load_explicit(&region->cache, memory_order_relaxed));
     trpi_free(region->shards);
     trpi_free(region);
 }

@@ -7,6 +7,7 @@
 
 #include <troupe/sharding.h>
 
+#include "cluster/sharding/entity_cache.h"
 #include "cluster/sharding/entity_table.h"
 #include "cluster/sharding/shard_frame.h"
 #include "cluster/sharding/shard_store.h"
@@ -165,8 +166,9 @@ struct trpi_region {
     trp_behaviour behaviour; /* of the region's actor */
     trp_strategy strategy;
     trp_ref actor;
-    _Atomic bool closed;    /* the actor has ended: orders are dropped */
-    _Atomic uint32_t clock; /* of trpi_entry.used; relaxed */
+    _Atomic bool closed;                /* the actor has ended: orders are dropped */
+    _Atomic uint32_t clock;             /* of trpi_entry.used; relaxed */
+    _Atomic(trpi_entity_cache *) cache; /* NULL: none yet */
     trpi_shard *shards;
     /* the actor's */
     uint32_t entities;                   /* entries */

@@ -365,6 +365,7 @@ trpi_entry_passivate(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     (void)ctx;
     if (entry->state == TRPI_ENTRY_RUNNING && wait_get(entry)) {
         /* region-O2. seq_cst: as all changes of target */
+        trpi_entity_cache_drop(region, entry);
         atomic_store(&entry->target, TRPI_TARGET_NONE);
         entry->state = TRPI_ENTRY_CLOSING;
         entry->passivated = true;
@@ -387,6 +388,7 @@ trpi_entry_stop(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     const trp_sharding_options *o = &region->options;
     trp_ref ref = { TRPI_NODE_SELF, entry->slot, entry->generation, 0 };
     /* seq_cst: as all changes of target */
+    trpi_entity_cache_drop(region, entry);
     atomic_store(&entry->target, TRPI_TARGET_NONE);
     if (!wait_get(entry)) {
         trp_stop(ctx, ref); /* without a buffer it cannot be asked to */
@@ -455,6 +457,7 @@ trpi_entry_ended(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
         return;
     }
     /* The region may have opened the entry since ending(). seq_cst: as all changes of target */
+    trpi_entity_cache_drop(region, entry);
     atomic_store(&entry->target, TRPI_TARGET_NONE);
     bool closed = entry->state == TRPI_ENTRY_STOPPING;
     bool lived =

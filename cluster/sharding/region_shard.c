@@ -280,7 +280,6 @@ trpi_shard_away(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *h
 void
 trpi_shard_open(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
 {
-    (void)region;
     if ((shard->opening == NULL && !shard->route_opening) || atomic_load(&shard->misses) != 0) {
         return;
     }
@@ -307,12 +306,21 @@ trpi_shard_open(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
         entry->wait = NULL;
         trpi_free(wait);
         atomic_store(&entry->target, (uint64_t)entry->generation << 32 | entry->slot);
+        if (atomic_load_explicit(&shard->route, memory_order_relaxed) == TRPI_ROUTE_LOCAL) {
+            trpi_entity_cache_put(region, entry);
+        }
     }
 }
 
 static void
 route_close(trpi_region *region, trpi_shard *shard)
 {
+    for (uint32_t i = 0; i < trpi_entry_places(&shard->entries); i++) {
+        trpi_entry *entry = trpi_entry_at(&shard->entries, i);
+        if (entry != NULL) {
+            trpi_entity_cache_drop(region, entry); /* entity-cache-C2 */
+        }
+    }
     atomic_store(&shard->route, TRPI_ROUTE_REGION); /* region-O2 */
     shard->route_opening = false;
     if (!shard->closing) {

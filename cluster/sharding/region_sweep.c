@@ -1,7 +1,7 @@
 /* region_sweep.c - passivation: by idle time, and by a limit on the entities of this node.
  *
- * Why.     Tellers note the region's clock in the entry, a word that they have in the cache; no
- *          list is kept in order. Idle entities are found by a sweep in slices.
+ * Why.     Tellers note the region's clock beside the target that they read; no list is kept in
+ *          order. Idle entities are found by a sweep in slices.
  * Shape.   The clock moves at each slice, and, with a limit, at each start. An entity is idle if it
  *          was used before the clock of eight sweeps ago; a sweep takes an eighth of the idle time.
  * Must hold.
@@ -29,8 +29,12 @@ used_of(const trpi_entry *entry)
 
 /* Was it used at the clock `before`, or earlier? The clock wraps. */
 static bool
-is_older(const trpi_entry *entry, uint32_t before)
+is_older(const trpi_region *region, trpi_entry *entry, uint32_t before)
 {
+    if ((int32_t)(used_of(entry) - before) > 0) {
+        return false;
+    }
+    trpi_entity_cache_look(region, entry);
     return (int32_t)(used_of(entry) - before) <= 0;
 }
 
@@ -39,7 +43,8 @@ shard_sweep(trp_ctx *ctx, trpi_region *region, const trpi_shard *shard, uint32_t
 {
     for (uint32_t i = 0; i < trpi_entry_places(&shard->entries); i++) {
         trpi_entry *entry = trpi_entry_at(&shard->entries, i);
-        if (entry != NULL && entry->state == TRPI_ENTRY_RUNNING && is_older(entry, before)) {
+        if (entry != NULL && entry->state == TRPI_ENTRY_RUNNING &&
+            is_older(region, entry, before)) {
             trpi_entry_passivate(ctx, region, entry);
         }
     }
@@ -86,6 +91,7 @@ running_collect(const trpi_region *region, trpi_entry **entries, uint32_t max)
         for (uint32_t place = 0; place < trpi_entry_places(table) && count < max; place++) {
             trpi_entry *entry = trpi_entry_at(table, place);
             if (entry != NULL && entry->state == TRPI_ENTRY_RUNNING) {
+                trpi_entity_cache_look(region, entry);
                 entries[count++] = entry;
             }
         }

@@ -64,19 +64,25 @@ typedef struct trp_entity {
  * Source:    FUTURE-20.  Since: 0.2 */
 TRP_API uint64_t trp_entity_type(const char *name);
 
-/* Make the name of an entity; an id that is too long leaves an entity that nobody has
- * (id_bytes 0). */
+/* Write the name of an entity; an id of no bytes or of too many is one that nobody has (id_bytes
+ * 0). Faster than to copy what trp_entity_of() returns. */
+static inline void
+trp_entity_set(trp_entity *entity, uint64_t type, const void *id, size_t id_bytes)
+{
+    size_t bytes = id_bytes <= TRP_ENTITY_ID_BYTES_MAX ? id_bytes : 0;
+
+    entity->type = type;
+    entity->id_bytes = (uint8_t)bytes;
+    memcpy(entity->id, id, bytes);
+    memset(entity->id + bytes, 0, sizeof entity->id - bytes);
+}
+
 static inline trp_entity
 trp_entity_of(uint64_t type, const void *id, size_t id_bytes)
 {
     trp_entity entity;
 
-    memset(&entity, 0, sizeof entity);
-    entity.type = type;
-    if (id_bytes <= TRP_ENTITY_ID_BYTES_MAX) {
-        entity.id_bytes = (uint8_t)id_bytes;
-        memcpy(entity.id, id, id_bytes);
-    }
+    trp_entity_set(&entity, type, id, id_bytes);
     return entity;
 }
 

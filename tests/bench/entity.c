@@ -50,7 +50,8 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     for (uint32_t i = 0; i < BURST && s->told < tells_goal; i++) {
         local_number number = { s->told++ };
         if (s->by_name != 0) {
-            trp_entity entity = trp_entity_of(type, ids[s->at], ENTITY_ID_BYTES);
+            trp_entity entity;
+            trp_entity_set(&entity, type, ids[s->at], ENTITY_ID_BYTES);
             trp_entity_tell(ctx, &entity, &local_number_type, &number, sizeof number);
         } else {
             trp_tell(ctx, refs[s->at], &local_number_type, &number, sizeof number);

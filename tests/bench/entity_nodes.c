@@ -215,7 +215,8 @@ caller_go_on(trp_ctx *ctx, caller_state *s)
     uint32_t i = 0;
     for (; i < BURST && s->told < s->goal && s->told - s->acked < WINDOW; i++) {
         if (s->by_name != 0) {
-            trp_entity entity = trp_entity_of(far.type, far.ids[s->at], ENTITY_ID_BYTES);
+            trp_entity entity;
+            trp_entity_set(&entity, far.type, far.ids[s->at], ENTITY_ID_BYTES);
             trp_entity_tell(ctx, &entity, &trp_bytes_type, payload, sizeof payload);
         } else {
             trp_tell(ctx, far.refs[s->at], &trp_bytes_type, payload, sizeof payload);

@@ -272,6 +272,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/downing_test.c \
 	tests/unit/cluster/exclusive_test.c \
 	tests/unit/cluster/forecast_test.c \
+	tests/unit/cluster/entity_cache_test.c \
 	tests/unit/cluster/entity_keep_test.c \
 	tests/unit/cluster/entity_remember_test.c \
 	tests/unit/cluster/entity_reminder_test.c \
