@@ -168,15 +168,18 @@ counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *dec
     trpi_assert_slow(decision->reachable <= decision->members);
 }
 
-/* Stop if the member that should act is suspected: alive it would have acted long ago. */
+/* Stop if the member that should act is suspected, be it by this node alone, whose rows may not
+ * count (others took it for lost, and have died): alive it would have acted long ago. */
 static void
 stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_sides *sides,
              trpi_downing_decision *decision)
 {
     trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
-    uint32_t first = acting_member(input->gossip, decision->indexes, false);
+    const trpi_gossip *g = input->gossip;
+    uint32_t first = acting_member(g, decision->indexes, false);
     if (input->stable_ms >= limit_ms &&
-        (first == TRPI_GOSSIP_NONE || input->gossip->members[first].unreachable != 0)) {
+        (first == TRPI_GOSSIP_NONE || g->members[first].unreachable != 0 ||
+         trpi_gossip_observes(g, input->self, g->members[first].ident->key))) {
         counts_fill("the member that should act does not", sides, decision);
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
     }
