@@ -146,7 +146,7 @@ typedef struct trp_client_contact {
 typedef struct trp_receptionist_client {
     char client[TRP_CLIENT_ADDRESS_BYTES]; /* its address, which cannot be dialled */
     uint64_t uid;                          /* of its process */
-    char certificate[66];                  /* the name in its certificate; "": it has shown none */
+    char certificate[68];                  /* the name in its certificate; "": it has shown none */
     uint32_t here;                         /* 1: it has come; 0: it has gone */
     char reason[TRP_CLIENT_REASON_BYTES];  /* why it has gone */
 } trp_receptionist_client;

@@ -13,8 +13,10 @@
 
 #ifdef FUTURE
 #define FIRST_BYTES(type) (sizeof(type) - sizeof(uint64_t))
+#define FIRST_BYTES_BEFORE(type, member) offsetof(type, member) /* it has grown by this since */
 #else
 #define FIRST_BYTES(type) sizeof(type)
+#define FIRST_BYTES_BEFORE(type, member) sizeof(type)
 #endif
 
 /* ---- a struct and a call that accepts it ----------------------------------------------------- */
@@ -526,6 +528,10 @@ row_check(const row *row)
 #type, &(valid), sizeof(type), FIRST_BYTES(type), call, false                              \
     }
 #define ROW_OF(type, call) ROW(type, type##_init, call)
+#define ROW_GROWN(type, member, call)                                                              \
+    {                                                                                              \
+#type, &type##_init, sizeof(type), FIRST_BYTES_BEFORE(type, member), call, false           \
+    }
 #define ROW_FILLED(type, call)                                                                     \
     {                                                                                              \
 #type, &type##_init, sizeof(type), FIRST_BYTES(type), call, true                           \
@@ -603,11 +609,11 @@ static const row rows[] = {
     { "trp_spawn_options_of_routees", &trp_spawn_options_init, sizeof(trp_spawn_options),
       FIRST_BYTES(trp_spawn_options), call_routee_options, false },
     ROW(trp_behaviour, plain, call_behaviour),
-    ROW_OF(trp_strategy, call_strategy),
+    ROW_GROWN(trp_strategy, backoff_min_ms, call_strategy),
     { "trp_strategy_of_a_guardian", &trp_strategy_init, sizeof(trp_strategy),
-      FIRST_BYTES(trp_strategy), call_guardian_strategy, false },
+      FIRST_BYTES_BEFORE(trp_strategy, backoff_min_ms), call_guardian_strategy, false },
     { "trp_strategy_of_a_router", &trp_strategy_init, sizeof(trp_strategy),
-      FIRST_BYTES(trp_strategy), call_router_strategy, false },
+      FIRST_BYTES_BEFORE(trp_strategy, backoff_min_ms), call_router_strategy, false },
     ROW_OF(trp_system_options, call_system_options),
     ROW_OF(trp_log_options, call_log_options),
     ROW_OF(trp_scheduler_options, call_scheduler_options),
@@ -638,7 +644,7 @@ static const row rows[] = {
     ROW(trp_serializer, serializer, call_serializer),
     ROW_OF(trp_seeded_options, call_seeded_options),
     ROW_FILLED(trp_seeded_result, call_seeded_result),
-    ROW_OF(trp_sim_options, call_sim_options),
+    ROW_GROWN(trp_sim_options, roles, call_sim_options),
     ROW_FILLED(trp_sim_result, call_sim_result),
     ROW_OF(trp_testkit_options, call_testkit_options),
     { "trp_testkit_options_of_a_seeded_run", &trp_testkit_options_init, sizeof(trp_testkit_options),

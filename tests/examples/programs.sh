@@ -19,7 +19,8 @@ lines_max=60
 #   persistent  commands, events, recovery and snapshots of one actor
 #   aggregator  a document's sample whole: request, answers, timeout
 #   orders    a service: entities, reminders, a projection and a singleton
-longer=" aggregator cluster counter ping echo_ack echo_nack echo_peer frames_tls udp persistent orders "
+#   room      a member whole, and all that a subscriber is told
+longer=" aggregator cluster counter ping echo_ack echo_nack echo_peer frames_tls udp persistent orders room "
 # Not run here: those need a second process or a node, and are run by tests/multinode and tests/system.
 elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend member multinode orders ping room stats stats_master "
 # What a program shows, and which one does (examples/README.md says how).
