@@ -217,13 +217,14 @@ head_append(trpi_buffer *out, uint8_t kind, uint8_t flags, uint32_t picks, uint6
 }
 
 static trp_err
-picks_append(trpi_buffer *out, const trpi_route_pick *picks, uint32_t count)
+picks_append(trpi_buffer *out, const trp_mediator *m, const trpi_route_target *target)
 {
     trp_err err = TRP_OK;
-    for (uint32_t i = 0; err == TRP_OK && i < count; i++) {
-        const trpi_pubsub_key *key = &picks[i].entry->key;
+    for (uint32_t i = 0; err == TRP_OK && i < target->picks_count; i++) {
+        const trpi_route_pick *pick = &m->route.picks[target->picks_first + i];
+        const trpi_pubsub_key *key = &pick->entry->key;
         uint8_t head[PICK_BYTES];
-        trpi_put_u32(head, picks[i].member);
+        trpi_put_u32(head, pick->member);
         head[4] = (uint8_t)key->group_bytes;
         err = trpi_buffer_append(out, head, sizeof head, TRPI_BUFFER_NO_LIMIT);
         err = err != TRP_OK
@@ -291,9 +292,7 @@ target_tell(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *topic,
               ? err
               : head_append(&m->envelope, ENVELOPE_PUBLISH, target->all ? ENVELOPE_ALL : 0,
                             target->picks_count, question, &target->stamp, topic);
-    err = err != TRP_OK ? err
-                        : picks_append(&m->envelope, m->route.picks + target->picks_first,
-                                       target->picks_count);
+    err = err != TRP_OK ? err : picks_append(&m->envelope, m, target);
     if (err != TRP_OK) {
         mediator_dead(m, parcel, to, TRP_DEAD_NO_MEMORY);
         return false;

@@ -24,7 +24,8 @@ struct sim_said {
 struct sim_listed {         /* a member in the view of one node */
     uint64_t uid, since_ns; /* as Up, without a break */
     uint64_t go_since_ns;   /* since when `peers` says that messages go at once, and none arrives */
-    uint64_t arrived_ns;    /* when a message to this incarnation arrived last, as seen by looks */
+    uint64_t healthy_since_ns; /* since when the node says that it is healthy; 0: it does not */
+    uint64_t arrived_ns; /* when a message to this incarnation arrived last, as seen by looks */
 };
 
 struct sim_order {

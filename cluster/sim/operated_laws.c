@@ -2,9 +2,10 @@
  * above all, what they report of themselves is true. Each node is checked twice a second.
  *
  *   operated-W1  A node that lists a member as Up, and whose messages to it have not arrived for
- *       SILENT_MS, does not say that it is healthy: whether the other one is dead, stands still, is
- *       cut off, cannot be dialled, or has removed this node. `peers` does not say then that
- *       messages go at once. Nor is a node healthy when no message of the members that list it
+ *       SILENT_MS, does not say that it is healthy for longer than AT_ONCE_MS (heartbeats may come
+ *       again while the lane of messages still has to find out that it cannot be dialled): whether
+ *       the other one is dead, stands still, is cut off, cannot be dialled, or has removed this
+ *       node. `peers` does not say then that messages go at once, nor for longer. Nor is a node healthy when no message of the members that list it
  *       arrives as long.
  *   operated-W2  A node that is in no view of the members that it lists was removed: it does not
  *       say that it is healthy for longer than SILENT_MS.
@@ -218,13 +219,18 @@ check_arrivals(struct sim_operated *o, const struct sim_whole *by, const trp_mem
     uint64_t any_ns = arrived_ns(o, by, of, 0);
     char next[80];
     listed->arrived_ns = later_of(listed->arrived_ns, arrived_ns(o, by, of, m->uid));
+    listed->healthy_since_ns = !said->healthy                  ? 0
+                               : listed->healthy_since_ns == 0 ? said->at_ns
+                                                               : listed->healthy_since_ns;
     if (ms_since(o, later_of(since_ns, listed->arrived_ns)) < SILENT_MS) {
         return;
     }
     if (said->healthy) {
-        sim_operated_fail(
-            o, "operated-W1: node %u says that it is healthy, and its messages to node %u %s",
-            by->number, of->number, "have not arrived for 12 s");
+        if (ms_since(o, listed->healthy_since_ns) >= AT_ONCE_MS) {
+            sim_operated_fail(
+                o, "operated-W1: node %u says that it is healthy, and its messages to node %u %s",
+                by->number, of->number, "have not arrived for 12 s");
+        }
         return;
     }
     if (ms_since(o, later_of(since_ns, any_ns)) < SILENT_MS) {
