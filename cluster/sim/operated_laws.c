@@ -2,11 +2,11 @@
  * above all, what they report of themselves is true. Each node is checked twice a second.
  *
  *   operated-W1  A node that lists a member as Up, and whose messages to it have not arrived for
- *       SILENT_MS, does not say that it is healthy for longer than AT_ONCE_MS (heartbeats may come
- *       again while the lane of messages still has to find out that it cannot be dialled): whether
- *       the other one is dead, stands still, is cut off, cannot be dialled, or has removed this
- *       node. `peers` does not say then that messages go at once, nor for longer. Nor is a node healthy when no message of the members that list it
- *       arrives as long.
+ *       SILENT_MS, does not say for longer than AT_ONCE_MS that it is healthy: whether the other
+ *       one is dead, stands still, is cut off, cannot be dialled, or has removed this node.
+ *       (Heartbeats may come again while the lane of messages has still to find out that it cannot
+ *       be dialled.) `peers` does not say then that messages go at once, nor for longer. Nor is a
+ *       node healthy when no message of the members that list it arrives as long.
  *   operated-W2  A node that is in no view of the members that it lists was removed: it does not
  *       say that it is healthy for longer than SILENT_MS.
  *   operated-W3  No member is Leaving or Exiting without an order that was not taken back before it
