@@ -379,7 +379,6 @@ client_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     struct client_state *s = state;
     memcpy(&s->client, trp_msg_payload(args), sizeof s->client);
-    s->client->actor = trp_self(ctx);
     trp_err err = trp_timer_repeat(ctx, TICK_KEY, TICK_MS, TICK_MS, &client_tick_type, NULL, 0);
     err = err == TRP_OK ? trp_subscribe(ctx, &trp_association_event_type) : err;
     if (err == TRP_OK) {
