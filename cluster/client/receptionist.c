@@ -563,27 +563,14 @@ receptionist_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static void
-leave_task(void *arg, uint64_t task)
-{
-    const reception *r = arg;
-    trp_system_tell(r->system, r->actor, &reception_leave_type, &task, sizeof task);
-}
-
 static trp_err
 receptionist_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     struct receptionist_state *s = state;
-    uint64_t task;
     memcpy(&s->r, trp_msg_payload(args), sizeof s->r);
-    s->r->actor = trp_self(ctx);
     s->sessions.max = s->r->options.clients_max;
     s->sessions.silence_ms = s->r->options.silence_ms;
-    trp_err err = trp_shutdown_add(s->r->system, TRP_SHUTDOWN_SERVICE_UNBIND, "receptionist",
-                                   leave_task, s->r, &task);
-    return err == TRP_OK
-               ? trp_timer_repeat(ctx, TICK_KEY, TICK_MS, TICK_MS, &reception_tick_type, NULL, 0)
-               : err;
+    return trp_timer_repeat(ctx, TICK_KEY, TICK_MS, TICK_MS, &reception_tick_type, NULL, 0);
 }
 
 static void

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <troupe/extension.h>
+#include <troupe/shutdown.h>
 
 #include "base/alloc.h"
 #include "base/mutex.h"
@@ -302,11 +303,19 @@ other_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, s
     frame_give(arg, from, bytes, count, 0);
 }
 
+static void
+leave_task(void *arg, uint64_t task)
+{
+    const reception *r = arg;
+    trp_system_tell(r->system, r->actor, &reception_leave_type, &task, sizeof task);
+}
+
 trp_err
 trpi_receptionist_open(trp_system *system, trpi_remote *remote,
                        const trpi_receptionist_options *options)
 {
     void *instance;
+    uint64_t task;
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
     if (reception_get(system) != NULL) {
         return TRP_EEXIST;
@@ -334,6 +343,11 @@ trpi_receptionist_open(trp_system *system, trpi_remote *remote,
     spawn.args = &r;
     spawn.args_bytes = sizeof r;
     err = trpi_system_spawn_internal(system, &receptionist_behaviour, &spawn, &r->actor);
+    if (err != TRP_OK) {
+        return err;
+    }
+    err =
+        trp_shutdown_add(system, TRP_SHUTDOWN_SERVICE_UNBIND, "receptionist", leave_task, r, &task);
     if (err == TRP_OK) {
         trpi_remote_control_bind(remote, TRPI_CHANNEL_CLIENT, client_frame_arrived, r);
         trpi_remote_control_bind(remote, TRPI_CHANNEL_RECEPTIONIST, other_frame_arrived, r);

@@ -228,11 +228,19 @@ forget() {
     pids=("${kept[@]}")
 }
 
+# A zombie has ended: the shell may collect it only in `wait`.
+lives() {
+    local stat
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+    stat=${stat##*) }
+    [ "${stat%% *}" != Z ]
+}
+
 await() {
     local now deadline
     now_ms_into now
     deadline=$((now + $2 * 1000 * (${#sanitizer} ? 3 : 1)))
-    while kill -0 "$1" 2>/dev/null; do
+    while lives "$1"; do
         now_ms_into now
         [ "$now" -lt "$deadline" ] || return 1
         elapse 0.02 "the next look"
