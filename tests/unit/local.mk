@@ -344,6 +344,14 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/seed_dns_test.c \
 	tests/unit/node/why_test.c
 
+check_PROGRAMS += tests/unit/management/management_tests
+tests_unit_management_management_tests_LDADD = $(unit_ldadd)
+tests_unit_management_management_tests_SOURCES = \
+	tests/unit/management/access_test.c \
+	tests/unit/management/answers_test.c \
+	tests/unit/management/form_test.c \
+	tests/unit/management/routes_test.c
+
 check_PROGRAMS += tests/unit/multinode/multinode_tests
 tests_unit_multinode_multinode_tests_LDADD = $(unit_ldadd)
 tests_unit_multinode_multinode_tests_SOURCES = \

@@ -1,0 +1,7 @@
+troupe_sources += cluster/management/access.c cluster/management/answers.c cluster/management/form.c \
+	cluster/management/openapi.c cluster/management/routes.c
+
+test_programs += tests/fuzz/management_fuzz
+tests_fuzz_management_fuzz_SOURCES = tests/fuzz/management_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_management_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_management_fuzz_LDFLAGS = $(FUZZ_LINK)

@@ -1,0 +1,132 @@
+/* openapi.c - openapi.json, written from the table of routes, so that it tells what is served.
+ *
+ * Tests.   tests/unit/management/answers_test.c
+ * Sources. OpenAPI Specification 3.0.3.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cluster/management/routes.h"
+
+static bool
+parameter_add(cJSON *list, const char *name, size_t bytes, const char *in)
+{
+    char text[32];
+    cJSON *row = cJSON_CreateObject(), *schema = NULL;
+    (void)snprintf(text, sizeof text, "%.*s", (int)bytes, name);
+    bool ok = trpi_json_add_text(row, "name", text) && trpi_json_add_text(row, "in", in) &&
+              trpi_json_add_bool(row, "required", strcmp(in, "path") == 0);
+    schema = ok ? cJSON_AddObjectToObject(row, "schema") : NULL;
+    return trpi_json_append(list, row,
+                            schema != NULL && trpi_json_add_text(schema, "type", "string"));
+}
+
+static bool
+parameters_add(cJSON *operation, const trpi_management_route *route)
+{
+    const char *brace = strchr(route->path, '{');
+    cJSON *list = cJSON_AddArrayToObject(operation, "parameters");
+    bool ok = list != NULL &&
+              (brace == NULL || parameter_add(list, brace + 1, strcspn(brace + 1, "}"), "path"));
+    for (const char *at = route->query; ok && *at != '\0';) {
+        size_t bytes = strcspn(at, " ");
+        ok = parameter_add(list, at, bytes, "query");
+        at += bytes + (at[bytes] == ' ');
+    }
+    return ok;
+}
+
+static bool
+form_add(cJSON *operation, const char *field)
+{
+    cJSON *body = cJSON_AddObjectToObject(operation, "requestBody");
+    bool ok = trpi_json_add_bool(body, "required", true);
+    cJSON *content = ok ? cJSON_AddObjectToObject(body, "content") : NULL;
+    cJSON *media = content != NULL
+                       ? cJSON_AddObjectToObject(content, "application/x-www-form-urlencoded")
+                       : NULL;
+    cJSON *schema = media != NULL ? cJSON_AddObjectToObject(media, "schema") : NULL;
+    ok = trpi_json_add_text(schema, "type", "object");
+    cJSON *required = ok ? cJSON_AddArrayToObject(schema, "required") : NULL;
+    ok = required != NULL && cJSON_AddItemToArray(required, cJSON_CreateString(field));
+    cJSON *properties = ok ? cJSON_AddObjectToObject(schema, "properties") : NULL;
+    cJSON *property = properties != NULL ? cJSON_AddObjectToObject(properties, field) : NULL;
+    return trpi_json_add_text(property, "type", "string");
+}
+
+static bool
+response_add(cJSON *responses, const char *status, const char *what)
+{
+    cJSON *response = cJSON_AddObjectToObject(responses, status);
+    return trpi_json_add_text(response, "description", what);
+}
+
+static bool
+operation_fill(cJSON *operation, const trpi_management_route *route)
+{
+    bool is_write = route->class == TRPI_MANAGEMENT_WRITE;
+    bool ok = trpi_json_add_text(operation, "summary", route->summary) &&
+              parameters_add(operation, route) &&
+              (route->field == NULL || form_add(operation, route->field));
+    cJSON *responses = ok ? cJSON_AddObjectToObject(operation, "responses") : NULL;
+    ok = responses != NULL && response_add(responses, "200", "Done.") &&
+         response_add(responses, "401", "No credential that is known.") &&
+         response_add(responses, "403", "Another Host or Origin, or a reader's credential.");
+    if (ok && (is_write || strchr(route->path, '{') != NULL)) {
+        ok = response_add(responses, "404",
+                          is_write ? "No such member, or management.read-only is on."
+                                   : "No such member.");
+    }
+    cJSON *security = ok && route->class != TRPI_MANAGEMENT_OPEN
+                          ? cJSON_AddArrayToObject(operation, "security")
+                          : NULL;
+    if (security != NULL) {
+        cJSON *entry = cJSON_CreateObject();
+        ok = trpi_json_append(security, entry,
+                              entry != NULL && cJSON_AddArrayToObject(entry, "token") != NULL);
+    }
+    return ok && (route->class == TRPI_MANAGEMENT_OPEN || security != NULL);
+}
+
+static const char *
+method_key(const char *method)
+{
+    return strcmp(method, "GET") == 0    ? "get"
+           : strcmp(method, "POST") == 0 ? "post"
+           : strcmp(method, "PUT") == 0  ? "put"
+                                         : "delete";
+}
+
+static bool
+paths_fill(cJSON *paths)
+{
+    bool ok = paths != NULL;
+    for (const trpi_management_route *r = trpi_management_routes(); ok && r->method != NULL; r++) {
+        cJSON *path = cJSON_GetObjectItemCaseSensitive(paths, r->path);
+        path = path != NULL ? path : cJSON_AddObjectToObject(paths, r->path);
+        cJSON *operation =
+            path != NULL ? cJSON_AddObjectToObject(path, method_key(r->method)) : NULL;
+        ok = operation != NULL && operation_fill(operation, r);
+    }
+    return ok;
+}
+
+char *
+trpi_management_openapi(void)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(json, "openapi", "3.0.3");
+    cJSON *info = ok ? cJSON_AddObjectToObject(json, "info") : NULL;
+    ok = trpi_json_add_text(info, "title", "Troupe management") &&
+         trpi_json_add_text(info, "version", trp_version()) &&
+         paths_fill(cJSON_AddObjectToObject(json, "paths"));
+    cJSON *components = ok ? cJSON_AddObjectToObject(json, "components") : NULL;
+    cJSON *schemes =
+        components != NULL ? cJSON_AddObjectToObject(components, "securitySchemes") : NULL;
+    cJSON *token = schemes != NULL ? cJSON_AddObjectToObject(schemes, "token") : NULL;
+    ok = trpi_json_add_text(token, "type", "http") && trpi_json_add_text(token, "scheme", "bearer");
+    char *text = ok ? trpi_json_print(json) : NULL;
+    cJSON_Delete(json);
+    return text;
+}

@@ -1,0 +1,71 @@
+/* routes.h - the paths of the management API: from a request to an answer, or to a question to the
+ * node whose reply becomes the answer. Thread: any; nothing is changed. */
+#ifndef TRPI_MANAGEMENT_ROUTES_H
+#define TRPI_MANAGEMENT_ROUTES_H
+
+#include "cluster/management/request.h"
+
+typedef enum trpi_management_operation {
+    TRPI_MANAGEMENT_MEMBERS = 1,
+    TRPI_MANAGEMENT_JOIN,
+    TRPI_MANAGEMENT_MEMBER,
+    TRPI_MANAGEMENT_MEMBER_LEAVE,
+    TRPI_MANAGEMENT_MEMBER_CHANGE,
+    TRPI_MANAGEMENT_ACTORS,
+    TRPI_MANAGEMENT_CONFIG,
+    TRPI_MANAGEMENT_OPENAPI
+} trpi_management_operation;
+
+typedef enum trpi_management_class {
+    TRPI_MANAGEMENT_OPEN,      /* on loopback open, else for readers */
+    TRPI_MANAGEMENT_PROTECTED, /* for readers, on loopback too */
+    TRPI_MANAGEMENT_WRITE      /* for writers, unless management.read-only */
+} trpi_management_class;
+
+typedef struct trpi_management_route {
+    trpi_management_operation operation;
+    const char *method;
+    const char *path; /* a last segment in braces takes the rest of the path */
+    trpi_management_class class;
+    const char *summary; /* one sentence for openapi.json */
+    const char *field;   /* of the form in the body; NULL: there is no body */
+    const char *query;   /* names of query parameters, separated by spaces; "" none */
+} trpi_management_route;
+
+/* Return the routes; the last one has no method. */
+const trpi_management_route *trpi_management_routes(void);
+
+/* A request that was judged: its answer, or a question to the node. */
+typedef struct trpi_management_plan {
+    trpi_management_operation operation; /* 0: the answer is there */
+    bool is_write;
+    char command
+        [TRPI_MANAGEMENT_COMMAND_BYTES_MAX];       /* a request of the control protocol, "": none */
+    char subject[TRPI_MANAGEMENT_FIELD_BYTES_MAX]; /* member, as asked for */
+    char verb[16];                                 /* "Leaving" */
+    trpi_management_answer answer;                 /* if operation is 0 */
+} trpi_management_plan;
+
+/* Judge a request. The rules are applied in this order, and the first that refuses answers: Host,
+ * path, method, Origin, read-only, credentials, body. */
+void trpi_management_plan_make(const trpi_management_policy *policy,
+                               const trpi_management_request *request,
+                               trpi_management_plan *ret_plan);
+
+/* Turn the node's reply (JSON of the control protocol) into the answer; reply NULL: it had no
+ * memory. */
+void trpi_management_plan_answer(const trpi_management_plan *plan, const char *reply,
+                                 trpi_management_answer *ret_answer);
+
+/* Write openapi.json: all routes. NULL: no memory; else cJSON_free(). */
+char *trpi_management_openapi(void);
+
+/* ---- HTTP ------------------------------------------------------------------------------------ */
+/* Write the status line and all headers of an answer: never cached, never framed, readable by no
+ * page of another origin, and the last one on its connection. Returns their length; 0: they do not
+ * fit. */
+#define TRPI_MANAGEMENT_HEAD_BYTES 768
+size_t trpi_management_head_write(const trpi_management_answer *answer,
+                                  char ret_head[TRPI_MANAGEMENT_HEAD_BYTES]);
+
+#endif

@@ -1,0 +1,116 @@
+/* management_fuzz.c - a request to the management API, and a node's reply to what it asked.
+ *
+ * The input is a byte of flags, then a line each for method, path, query, Host, Origin,
+ * Authorization, content type and certificate; an empty one is an absent header. The rest is the
+ * body, and also the reply of the node.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/json.h"
+#include "cluster/management/access.h"
+#include "cluster/management/routes.h"
+#include "cluster/node/control_request.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { LOCAL = 1, READ_ONLY = 2, LINES = 8 };
+#define TOKEN "0123456789abcdef0123456789abcdef"
+
+/* Can the answer be written, and is it one object? */
+static void
+answer_check(trpi_management_answer *answer)
+{
+    char head[TRPI_MANAGEMENT_HEAD_BYTES];
+    cJSON *json = NULL;
+    trpi_assert(answer->status >= 200 && answer->status <= 503);
+    trpi_assert(trpi_management_head_write(answer, head) > 0);
+    trpi_assert(answer->body != NULL);
+    trpi_assert(trpi_json_parse(answer->body, strlen(answer->body), &json, NULL) == TRP_OK);
+    cJSON_Delete(json);
+    trpi_management_answer_fini(answer);
+}
+
+/* Check the question to the node: it is a request that the node takes, or refuses by its own rules;
+ * a write has the writer's token. */
+static void
+command_check(const trpi_management_policy *policy, const trpi_management_request *request,
+              const trpi_management_plan *plan)
+{
+    trpi_control_request parsed;
+    trpi_control_refusal refusal;
+    trpi_assert(plan->command[0] != '\0');
+    if (trpi_control_request_parse((const uint8_t *)plan->command, strlen(plan->command), &parsed,
+                                   &refusal) == TRP_OK) {
+        bool is_write = parsed.command == TRPI_CONTROL_JOIN ||
+                        parsed.command == TRPI_CONTROL_LEAVE || parsed.command == TRPI_CONTROL_DOWN;
+        trpi_assert(is_write == plan->is_write);
+        trpi_assert(!is_write || !parsed.wait);
+        trpi_control_request_fini(&parsed);
+    }
+    if (plan->is_write) {
+        trpi_assert(!policy->read_only);
+        trpi_assert(request->authorization != NULL &&
+                    strstr(request->authorization, TOKEN) != NULL);
+    }
+    if (!policy->is_local) {
+        trpi_assert(request->authorization != NULL || request->certificate != NULL);
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const names[] = { "reader.example" };
+    static trpi_management_tokens tokens;
+    const char *lines[LINES];
+    if (size == 0) {
+        return 0;
+    }
+    if (tokens.count == 0) {
+        trpi_assert(trpi_management_tokens_add(&tokens, TOKEN, strlen(TOKEN),
+                                               TRPI_MANAGEMENT_WRITER) == TRP_OK);
+    }
+    char *text = trpi_alloc(size);
+    trpi_assert(text != NULL);
+    memcpy(text, data + 1, size - 1);
+    text[size - 1] = '\0';
+    char *at = text, *end = text + size - 1;
+    for (size_t i = 0; i < LINES; i++) {
+        char *line_end = memchr(at, '\n', (size_t)(end - at));
+        lines[i] = at;
+        at = line_end != NULL ? line_end + 1 : end;
+        if (line_end != NULL) {
+            *line_end = '\0';
+        }
+    }
+    trpi_management_policy policy = { .bound = "127.0.0.1",
+                                      .is_local = (data[0] & LOCAL) != 0,
+                                      .read_only = (data[0] & READ_ONLY) != 0,
+                                      .readers = names,
+                                      .readers_count = 1,
+                                      .tokens = &tokens };
+    trpi_management_request request = { .method = lines[0], .path = lines[1], .query = lines[2] };
+    const char **headers[] = { &request.host, &request.origin, &request.authorization,
+                               &request.content_type, &request.certificate };
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        *headers[i] = lines[3 + i][0] != '\0' ? lines[3 + i] : NULL;
+    }
+    request.body = (const uint8_t *)at;
+    request.body_bytes = (size_t)(end - at);
+    trpi_management_plan plan;
+    trpi_management_plan_make(&policy, &request, &plan);
+    if (plan.operation == 0) {
+        answer_check(&plan.answer);
+    } else {
+        trpi_management_answer answer = { 0 };
+        command_check(&policy, &request, &plan);
+        trpi_management_plan_answer(&plan, at, &answer);
+        answer_check(&answer);
+    }
+    trpi_free(text);
+    return 0;
+}
