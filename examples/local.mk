@@ -187,3 +187,14 @@ examples_room_LDADD = libtroupe.la
 noinst_PROGRAMS += examples/orders
 examples_orders_SOURCES = examples/orders.c
 examples_orders_LDADD = libtroupe.la
+# State machines; the first one as a shared object, too, which `troupe fsm dot` reads.
+example_programs += examples/buncher examples/philosophers
+examples_buncher_SOURCES = examples/buncher.c
+examples_buncher_LDADD = libtroupe.la
+examples_philosophers_SOURCES = examples/philosophers.c
+examples_philosophers_LDADD = libtroupe.la
+noinst_LTLIBRARIES += examples/buncher_drawing.la
+examples_buncher_drawing_la_SOURCES = examples/buncher.c
+examples_buncher_drawing_la_CFLAGS = $(AM_CFLAGS)
+examples_buncher_drawing_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_buncher_drawing_la_LIBADD = libtroupe.la

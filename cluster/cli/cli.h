@@ -247,6 +247,7 @@ int trpi_cli_run_config(trpi_cli *cli);
 int trpi_cli_run_multinode(trpi_cli *cli);
 int trpi_cli_run_cert(trpi_cli *cli);
 int trpi_cli_run_cookie(trpi_cli *cli);
+int trpi_cli_run_fsm(trpi_cli *cli);
 int trpi_cli_run_journal(trpi_cli *cli);
 int trpi_cli_run_status(trpi_cli *cli);
 int trpi_cli_run_why(trpi_cli *cli);

@@ -1,4 +1,4 @@
-/* cmd_run.c - node, sim, config, cert, cookie and journal: commands that run in the library.
+/* cmd_run.c - node, sim, config, cert, cookie, journal and fsm: commands that run in the library.
  *
  * Why.     They get all words behind the name; global flags before it are passed on to commands
  *          that are about a node.
@@ -79,4 +79,10 @@ int
 trpi_cli_run_cookie(trpi_cli *cli)
 {
     return library_run(cli, "trp_cookie_main");
+}
+
+int
+trpi_cli_run_fsm(trpi_cli *cli)
+{
+    return library_run(cli, "trp_fsm_main");
 }

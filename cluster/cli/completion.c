@@ -183,6 +183,8 @@ trpi_cli_run_complete(trpi_cli *cli)
         complete_members(cli);
     } else if (strcmp(command->name, "completion") == 0) {
         (void)puts("bash\nzsh\nfish");
+    } else if (strcmp(command->name, "fsm") == 0) {
+        (void)puts("dot");
     } else if (strcmp(command->name, "config") == 0) {
         (void)puts("show\ncheck");
     } else if (strcmp(command->name, "cert") == 0) {

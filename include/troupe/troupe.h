@@ -20,6 +20,7 @@
 #include <troupe/embedded.h>
 #include <troupe/extension.h>
 #include <troupe/failure_detector.h>
+#include <troupe/fsm.h>
 #include <troupe/future.h>
 #include <troupe/inbox.h>
 #include <troupe/interaction.h>

@@ -29,3 +29,5 @@ troupe_sources += src/pattern/entity_envelope.c src/pattern/topic_envelope.c src
 pkginclude_HEADERS += include/troupe/shutdown.h
 troupe_sources += src/pattern/shutdown.c src/pattern/shutdown_plan.c src/pattern/shutdown_settings.c
 troupe_sources += src/pattern/aggregator.c src/pattern/backoff.c
+pkginclude_HEADERS += include/troupe/fsm.h
+troupe_sources += src/pattern/fsm.c src/pattern/fsm_definition.c src/pattern/fsm_timer.c

@@ -201,7 +201,7 @@ workload_find(const char *name)
                                              bench_many,    bench_create,    bench_raw,
                                              bench_journal, bench_sockets,   bench_remote,
                                              bench_slow,    bench_strangers, bench_handoff,
-                                             bench_entity,  bench_client };
+                                             bench_entity,  bench_client,    bench_machine };
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         for (const bench_workload *w = tables[i]; w != NULL && w->name != NULL; w++) {

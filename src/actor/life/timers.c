@@ -20,6 +20,8 @@
 
 #include <string.h>
 
+#include <troupe/fsm.h> /* trp_timer_is_set() */
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/payload.h"
@@ -164,6 +166,18 @@ trp_timer_cancel(trp_ctx *ctx, uint64_t key)
         }
         link = &timer->next;
     }
+}
+
+int
+trp_timer_is_set(const trp_ctx *ctx, uint64_t key)
+{
+    TRPI_USE(ctx);
+    const trpi_extra *extra = ctx->cell->extra;
+    const trpi_named_timer *timer = extra == NULL ? NULL : extra->timers;
+    while (timer != NULL && timer->key != key) {
+        timer = timer->next;
+    }
+    return timer != NULL;
 }
 
 static trpi_named_timer **

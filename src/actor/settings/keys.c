@@ -67,8 +67,8 @@ static const trpi_config_row actor_rows[] = {
       "Log, at level debug, messages that the runtime handles for an actor, such as poison pills "
       "and kills." },
     { "actor.debug.fsm", BOOL, "off", 0, 0, NULL,
-      "Log, at level debug, each change of an actor's behaviour (become, unbecome), and its "
-      "timers." },
+      "Log, at level debug, events and transitions of state machines, changes of an actor's "
+      "behaviour (become, unbecome), and its timers." },
     { "actor.debug.lifecycle", BOOL, "off", 0, 0, NULL,
       "Log, at level debug, starts, restarts, watches and stops of actors." },
     { "actor.debug.event-stream", BOOL, "off", 0, 0, NULL,
