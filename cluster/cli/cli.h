@@ -49,7 +49,11 @@
     F(GONE, "gone", 0, "MEMBER", "wait until that member is gone")                                 \
     F(CONVERGED, "converged", 0, NULL, "wait until all members have seen the same view")           \
     F(SNAPSHOT, "snapshot", 0, NULL, "begin with one event for each current member")               \
-    F(REBALANCE, "rebalance", 0, NULL, "let the coordinator look now which shards should move")
+    F(REBALANCE, "rebalance", 0, NULL, "let the coordinator look now which shards should move")    \
+    F(FOLLOW, "follow", 'f', NULL, "go on with what comes next")                                   \
+    F(LEVEL, "level", 0, "LEVEL",                                                                  \
+      "only lines of this level or above: error, warning, info, debug")                            \
+    F(COMPONENT, "component", 0, "NAME", "only lines of this room or actor, and of those below it")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -57,8 +61,8 @@ typedef enum trpi_cli_flag {
 #undef TRPI_CLI_FLAG_ENUM
         TRPI_CLI_FLAG_COUNT
 } trpi_cli_flag;
-#define TRPI_CLI_BIT(flag) (UINT32_C(1) << TRPI_CLI_##flag)
-_Static_assert(TRPI_CLI_FLAG_COUNT <= 32, "flags of a command are a mask of 32 bits");
+#define TRPI_CLI_BIT(flag) (UINT64_C(1) << TRPI_CLI_##flag)
+_Static_assert(TRPI_CLI_FLAG_COUNT <= 64, "flags of a command are a mask of 64 bits");
 /* Accepted by every command; WATCH, DRY_RUN and NO_WAIT only where they have a meaning: --dry-run
  * must never be ignored. */
 #define TRPI_CLI_EVERYWHERE                                                                        \
@@ -92,6 +96,7 @@ typedef enum trpi_cli_group {
     TRPI_CLI_RUN,
     TRPI_CLI_CLUSTER,
     TRPI_CLI_ACTORS,
+    TRPI_CLI_OBSERVE,
     TRPI_CLI_OPERATE
 } trpi_cli_group;
 
@@ -101,7 +106,7 @@ typedef struct trpi_cli_command {
     const char *usage;   /* the arguments, for the usage line */
     const char *summary; /* one line for the list */
     const char *text;    /* the rest of --help, or NULL */
-    uint32_t flags;      /* mask, without TRPI_CLI_EVERYWHERE */
+    uint64_t flags;      /* mask, without TRPI_CLI_EVERYWHERE */
     unsigned outputs;    /* mask of TRPI_CLI_OUT; 0: -o is refused */
     unsigned args_min, args_max;
     uint32_t timeout_ms; /* default */
@@ -122,7 +127,7 @@ struct trpi_cli {
         unsigned count;
         const char *values[TRPI_CLI_REPEAT_MAX];
     } flags[TRPI_CLI_FLAG_COUNT];
-    uint32_t from_env; /* mask of the flags that the environment gave */
+    uint64_t from_env; /* mask of the flags that the environment gave */
     unsigned args_count;
     char *args[TRPI_CLI_ARGS_MAX + 1]; /* NULL-terminated */
     char **rest;                       /* passes_through: the words behind the name */
@@ -262,6 +267,8 @@ int trpi_cli_run_topics(trpi_cli *cli);
 int trpi_cli_run_publish(trpi_cli *cli);
 int trpi_cli_run_shards(trpi_cli *cli);
 int trpi_cli_run_entity(trpi_cli *cli);
+int trpi_cli_run_deadletters(trpi_cli *cli);
+int trpi_cli_run_logs(trpi_cli *cli);
 int trpi_cli_run_fault(trpi_cli *cli);
 int trpi_cli_run_leader(trpi_cli *cli);
 int trpi_cli_run_is_singleton(trpi_cli *cli);

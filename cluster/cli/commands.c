@@ -360,6 +360,36 @@ const trpi_cli_command trpi_cli_commands[] = {
       .completes = 'p',
       .run = trpi_cli_run_tree },
 
+    { .name = "deadletters",
+      .group = TRPI_CLI_OBSERVE,
+      .usage = "[-f] [--count N]",
+      .summary = "the last messages that reached no actor: reason, type, sender, receiver",
+      .text =
+          "Answered by one node, with the dead letters it has kept (about 500); the counters are "
+          "those since its\nstart. A message to a path without an actor names the nearest path "
+          "that has one. Payloads are not kept.\n-f goes on with those that come next, until "
+          "Ctrl-C, --timeout, or --count new ones. Without -f, --count N\nprints the last N. "
+          "-o name prints the receivers.\n",
+      .flags = BIT(FOLLOW) | BIT(COUNT),
+      .outputs = ANSWER | TRPI_CLI_OUT(NAME),
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_deadletters },
+    { .name = "logs",
+      .group = TRPI_CLI_OBSERVE,
+      .usage = "[-f] [--level LEVEL] [--component NAME] [--count N]",
+      .summary = "the last lines of the log of this node",
+      .text =
+          "Answered by one node, with the lines it has kept (256 KiB), wherever else they were "
+          "written. Lines that\nlog.level switches off were never made. NAME is a room (cluster, "
+          "remote) or the path of an actor, and includes\nthose below it. -f goes on with lines "
+          "that come next, until Ctrl-C, --timeout, or --count new ones; a reader\nthat is too "
+          "slow is told how many lines it missed. In JSON the fields are named as in "
+          "OpenTelemetry.\n",
+      .flags = BIT(FOLLOW) | BIT(COUNT) | BIT(LEVEL) | BIT(COMPONENT),
+      .outputs = ANSWER,
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_logs },
+
     { .name = "cert",
       .group = TRPI_CLI_OPERATE,
       .usage = "ca|node|renew|revoke|show [OPTION]...",

@@ -109,7 +109,7 @@ complete_flags(const trpi_cli_command *command)
         return;
     }
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
-        uint32_t accepted = TRPI_CLI_EVERYWHERE | (command != NULL ? command->flags : 0);
+        uint64_t accepted = TRPI_CLI_EVERYWHERE | (command != NULL ? command->flags : 0);
         if ((accepted >> flag & 1) != 0 ||
             (flag == TRPI_CLI_OUTPUT && (command == NULL || command->outputs != 0))) {
             (void)printf("--%s\n", trpi_cli_flags[flag].name);
@@ -149,6 +149,8 @@ complete_value(trpi_cli *cli, const char *flag)
         (void)puts("auto\nalways\nnever");
     } else if (strcmp(flag, "--status") == 0) {
         (void)puts("Joining\nWeaklyUp\nUp\nLeaving\nExiting\nDown");
+    } else if (strcmp(flag, "--level") == 0) {
+        (void)puts("error\nwarning\ninfo\ndebug");
     } else if (strcmp(flag, "--gone") == 0 || strcmp(flag, "--on") == 0) {
         complete_members(cli);
     } else if (strcmp(flag, "--type") == 0) {

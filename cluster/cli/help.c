@@ -52,7 +52,7 @@ flag_print(unsigned flag, const trpi_cli_command *command, FILE *stream)
 void
 trpi_cli_help_all(FILE *stream)
 {
-    static const char *const titles[] = { "RUN", "CLUSTER", "ACTORS", "OPERATE" };
+    static const char *const titles[] = { "RUN", "CLUSTER", "ACTORS", "OBSERVE", "OPERATE" };
     (void)fputs("troupe " TRP_VERSION
                 " - run a node of an actor cluster, look after it, talk to its actors\n\n"
                 "Usage: troupe [FLAG]... COMMAND [ARGUMENT]...\n",
@@ -92,7 +92,7 @@ trpi_cli_help_command(const trpi_cli_command *command, FILE *stream)
     }
     (void)fputs("\nFlags:\n", stream);
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
-        uint32_t accepted = command->flags | TRPI_CLI_EVERYWHERE;
+        uint64_t accepted = command->flags | TRPI_CLI_EVERYWHERE;
         if ((accepted >> flag & 1) != 0 || (flag == TRPI_CLI_OUTPUT && command->outputs != 0)) {
             flag_print(flag, command, stream);
         }

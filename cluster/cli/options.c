@@ -65,7 +65,7 @@ fail_unknown_flag(const trpi_cli *cli, const char *word)
     size_t names_count = 0;
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
         if (cli->command == NULL ||
-            (cli->command->flags | TRPI_CLI_EVERYWHERE) & (UINT32_C(1) << flag) ||
+            (cli->command->flags | TRPI_CLI_EVERYWHERE) & (UINT64_C(1) << flag) ||
             (flag == TRPI_CLI_OUTPUT && cli->command->outputs != 0)) {
             names[names_count++] = trpi_cli_flags[flag].name;
         }
@@ -283,12 +283,12 @@ environment_apply(trpi_cli *cli)
         const char *value = getenv(name);
         bool wanted =
             value != NULL && (info->value != NULL ? value[0] != '\0' : !env_says_no(value));
-        uint32_t accepted = cli->command->flags | TRPI_CLI_EVERYWHERE;
+        uint64_t accepted = cli->command->flags | TRPI_CLI_EVERYWHERE;
         bool is_accepted =
             flag == TRPI_CLI_OUTPUT ? cli->command->outputs != 0 : (accepted >> flag & 1) != 0;
         if (wanted && is_accepted && cli->flags[flag].count == 0) {
             (void)flag_add(cli, flag, value); /* the first one always fits */
-            cli->from_env |= UINT32_C(1) << flag;
+            cli->from_env |= UINT64_C(1) << flag;
         }
     }
 }
@@ -354,7 +354,7 @@ color_apply(trpi_cli *cli)
 static int
 flags_check(const trpi_cli *cli)
 {
-    uint32_t accepted = cli->command->flags | TRPI_CLI_EVERYWHERE;
+    uint64_t accepted = cli->command->flags | TRPI_CLI_EVERYWHERE;
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
         bool is_accepted =
             flag == TRPI_CLI_OUTPUT ? cli->command->outputs != 0 : (accepted >> flag & 1) != 0;

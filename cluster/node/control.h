@@ -106,6 +106,8 @@ void trpi_call_stream(trpi_call *call);
 /* An object of the stream found no memory: it ends with exit 70. */
 void trpi_call_stream_fail(trpi_call *call);
 extern const char trpi_call_no_memory[]; /* the final object then */
+/* Is the server about to close? A call that waits for what may never come gives up then. */
+bool trpi_call_ends(trpi_call *call);
 /* Wait `ms`, or until cancelled. false: give up (cancelled). Only on the call's own thread. */
 bool trpi_call_pause(trpi_call *call, uint32_t ms);
 /* Wait a little, until the view may have changed. false: refused, the node is stopping. */

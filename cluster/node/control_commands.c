@@ -32,6 +32,8 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_REACH:
     case TRPI_CONTROL_SHARDS: /* these two of another member, perhaps */
     case TRPI_CONTROL_ENTITY:
+    case TRPI_CONTROL_DEADLETTERS: /* these two may wait for the next one */
+    case TRPI_CONTROL_LOGS:
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
@@ -75,15 +77,32 @@ serve_config(trp_node *node, trpi_call *call)
     trpi_call_answer_if(call, ok, reply);
 }
 
+/* Serve the commands that are not about the membership. */
 static void
 serve_service(trp_node *node, trpi_call *call)
 {
-    if (call->request.command == TRPI_CONTROL_PUBLISH) {
+    switch (call->request.command) {
+    case TRPI_CONTROL_PUBLISH:
         trpi_node_serve_publish(node, call);
-    } else if (call->request.command == TRPI_CONTROL_TOPICS) {
+        return;
+    case TRPI_CONTROL_TOPICS:
         trpi_node_serve_topics(node, call);
-    } else {
+        return;
+    case TRPI_CONTROL_SHARDS:
+        trpi_node_serve_shards(node, call);
+        return;
+    case TRPI_CONTROL_ENTITY:
+        trpi_node_serve_entity(node, call);
+        return;
+    case TRPI_CONTROL_DEADLETTERS:
+        trpi_node_serve_deadletters(node, call);
+        return;
+    case TRPI_CONTROL_LOGS:
+        trpi_node_serve_logs(node, call);
+        return;
+    default:
         trpi_node_serve_singleton(node, call);
+        return;
     }
 }
 
@@ -150,13 +169,11 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:
     case TRPI_CONTROL_PUBLISH:
-        serve_service(node, call);
-        return;
     case TRPI_CONTROL_SHARDS:
-        trpi_node_serve_shards(node, call);
-        return;
     case TRPI_CONTROL_ENTITY:
-        trpi_node_serve_entity(node, call);
+    case TRPI_CONTROL_DEADLETTERS:
+    case TRPI_CONTROL_LOGS:
+        serve_service(node, call);
         return;
     }
     trpi_assert(false && "a command without a server");

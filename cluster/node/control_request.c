@@ -47,6 +47,8 @@ static const struct {
     { "publish", TRPI_CONTROL_PUBLISH, false },
     { "shards", TRPI_CONTROL_SHARDS, false },
     { "entity", TRPI_CONTROL_ENTITY, false },
+    { "deadletters", TRPI_CONTROL_DEADLETTERS, false },
+    { "logs", TRPI_CONTROL_LOGS, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -295,10 +297,11 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     const struct {
         const char *field;
         const char **text;
-    } texts[] = { { "member", &request->member }, { "path", &request->path },
-                  { "type", &request->type },     { "text", &request->text },
-                  { "action", &request->action }, { "direction", &request->direction },
-                  { "rule", &request->rule } };
+    } texts[] = { { "member", &request->member },      { "path", &request->path },
+                  { "type", &request->type },          { "text", &request->text },
+                  { "action", &request->action },      { "direction", &request->direction },
+                  { "rule", &request->rule },          { "level", &request->level },
+                  { "component", &request->component } };
     for (size_t i = 0; err == TRP_OK && i < sizeof texts / sizeof texts[0]; i++) {
         err = text_take(json, texts[i].field, texts[i].text, refusal);
     }
@@ -313,7 +316,8 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
                   { "snapshot", &request->snapshot },
                   { "prepare", &request->prepare },
                   { "local", &request->local },
-                  { "rebalance", &request->rebalance } };
+                  { "rebalance", &request->rebalance },
+                  { "follow", &request->follow } };
     for (size_t i = 0; err == TRP_OK && i < sizeof bools / sizeof bools[0]; i++) {
         err = bool_take(json, bools[i].field, bools[i].value, refusal);
     }
@@ -368,6 +372,30 @@ down_check(trpi_control_request *request, trpi_control_refusal *refusal)
     return err == TRP_OK && !whom ? field_refuse(refusal, "member", "missing") : err;
 }
 
+/* Take the place from which on records are wanted. */
+static trp_err
+records_take(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    const cJSON *after = cJSON_GetObjectItemCaseSensitive(request->json, "after");
+    trp_err err =
+        number_take(request->json, "count", TRPI_CONTROL_RECORDS_MAX, &request->count, refusal);
+    if (err == TRP_OK && after != NULL && !cJSON_IsNull(after) &&
+        !trpi_json_u64(after, &request->after)) {
+        return field_refuse(refusal, "after", "expected the number of a record, as decimal text");
+    }
+    return err;
+}
+
+/* Check the level of logs. */
+static trp_err
+level_check(const trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    static const char *const levels[] = { "error", "warning", "info", "debug" };
+    return request->level == NULL || is_one_of(request->level, levels, 4)
+               ? TRP_OK
+               : field_refuse(refusal, "level", "expected error, warning, info or debug");
+}
+
 /* Check that the fields are there that the command needs. */
 static trp_err
 needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
@@ -405,6 +433,11 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:
         return TRP_OK;
+    case TRPI_CONTROL_LOGS:
+        return level_check(request, refusal) != TRP_OK ? TRP_EINVAL
+                                                       : records_take(request, refusal);
+    case TRPI_CONTROL_DEADLETTERS:
+        return records_take(request, refusal);
     case TRPI_CONTROL_SHARDS:
         return request->rebalance && request->type == NULL
                    ? field_refuse(refusal, "type", "missing")

@@ -14,6 +14,7 @@
 #define TRPI_CONTROL_DOWNS_MAX 256 /* members that one command downs */
 #define TRPI_CONTROL_TIMEOUT_MS_MAX (24u * 3600u * 1000u)
 #define TRPI_CONTROL_DEPTH_DEFAULT 16u
+#define TRPI_CONTROL_RECORDS_MAX 1000000u /* field count */
 
 typedef enum trpi_control_command {
     TRPI_CONTROL_VERSION = 1,
@@ -38,7 +39,9 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_TOPICS,
     TRPI_CONTROL_PUBLISH,
     TRPI_CONTROL_SHARDS,
-    TRPI_CONTROL_ENTITY
+    TRPI_CONTROL_ENTITY,
+    TRPI_CONTROL_DEADLETTERS,
+    TRPI_CONTROL_LOGS
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -56,8 +59,12 @@ typedef struct trpi_control_request {
     bool prepare;        /* shutdown: only note that the whole cluster ends */
     bool local;          /* reach: only the ways from this node */
     bool rebalance;      /* shards: of the type */
+    bool follow;         /* deadletters, logs: wait for the next one */
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
+    uint32_t count;                        /* deadletters, logs: only the last ones; 0: all */
+    uint64_t after;                        /* only those behind this number; 0: all */
+    const char *level, *component;         /* logs; NULL: all */
     const char *member;                    /* NULL: this node */
     const char *path;                      /* send, ask, tree; ping: its target; fault: its peer */
     const char *action, *direction, *rule; /* fault; the first two are never NULL */

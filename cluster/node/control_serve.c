@@ -59,6 +59,16 @@ trpi_call_is_wanted(void *arg)
     return is_there;
 }
 
+bool
+trpi_call_ends(trpi_call *call)
+{
+    trpi_control *control = call->control;
+    pthread_mutex_lock(&control->lock);
+    bool ends = control->stopping;
+    pthread_mutex_unlock(&control->lock);
+    return ends;
+}
+
 void
 trpi_call_stream(trpi_call *call)
 {

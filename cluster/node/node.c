@@ -359,6 +359,8 @@ node_make(trpi_config *config, const trp_node_options *options, bool only_check,
     node->config = config;
     node->only_check = only_check;
     pthread_mutex_init(&node->lock, NULL);
+    trpi_record_ring_init(&node->dead_ring, TRPI_DEAD_RING_BYTES);
+    trpi_record_ring_init(&node->log_ring, TRPI_LOG_RING_BYTES);
     node->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     trp_err err =
         node->end_fd < 0 ? trpi_node_fail(ret_error, TRP_EIO, "no file descriptor") : TRP_OK;
@@ -508,6 +510,8 @@ trp_node_close(trp_node *node)
         trpi_node_log_close(&node->log);
     }
     trpi_config_free(node->config);
+    trpi_record_ring_fini(&node->dead_ring);
+    trpi_record_ring_fini(&node->log_ring);
     trpi_mutex_destroy(&node->lock);
     node->magic = 0;
     trpi_free(node);

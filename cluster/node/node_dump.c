@@ -31,6 +31,7 @@ trpi_node_say(trp_node *node, const char *source, const char *format, ...)
     if (node->log_own) {
         trpi_node_log_always(&node->log, &line);
     } else {
+        trpi_node_log_keep(&node->log_ring, &line);
         node->program_log(node->program_log_arg, &line);
     }
 }

@@ -214,6 +214,9 @@ trpi_node_log_always(trpi_node_log *log, const trp_log_line *line)
 {
     char buffer[TRPI_LOG_LINE_BYTES_MAX];
     size_t bytes = trp_log_format(line, log->format, buffer, sizeof buffer);
+    if (log->also != NULL) {
+        log->also(log->also_arg, line);
+    }
     pthread_mutex_lock(&log->lock);
     if (log->lost > 0 && lost_write(log, line)) {
         log->lost = 0;

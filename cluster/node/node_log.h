@@ -17,6 +17,9 @@ typedef struct trpi_node_log {
     int format;       /* of trp_log_format() */
     atomic_int level; /* trp_log_level; relaxed: a change may be a line late */
     const char *file; /* NULL or "": standard error; borrowed */
+    /* Sees each line as well, before it is written; NULL: nobody. Set before the first line. */
+    trp_log_fn also;
+    void *also_arg;
     pthread_mutex_t lock;
     int fd;      /* with lock, as the fields below */
     bool is_own; /* opened here */

@@ -18,6 +18,7 @@
 #include "cluster/node/node_log.h"
 #include "cluster/node/node_options.h"
 #include "cluster/node/node_plugin.h"
+#include "cluster/node/record_ring.h"
 #include "cluster/node/seed_dns.h"
 #include "remote/remote.h"
 
@@ -33,6 +34,10 @@
  * configuration. */
 #define TRPI_NODE_TROUBLES (TRPI_TROUBLE_COUNT + 1)
 #define TRPI_NODE_RELOAD_BYTES 512
+
+#define TRPI_DEAD_RING_BYTES 65536u /* some 500 dead letters */
+#define TRPI_LOG_RING_BYTES 262144u /* some 1,500 lines */
+#define TRPI_FOLLOW_MS 20u          /* how often a call that follows looks for more */
 
 struct trpi_carry;
 
@@ -84,7 +89,9 @@ struct trp_node {
     struct trpi_carry *carry;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
-    uint64_t listener; /* of the cluster's events */
+    trpi_record_ring dead_ring; /* the last dead letters; control_deadletters.c */
+    trpi_record_ring log_ring;  /* the last lines of the log; control_logs.c */
+    uint64_t listener;          /* of the cluster's events */
     char address[TRPI_ADDRESS_TEXT_BYTES];
     char control_path[TRPI_CTL_PATH_BYTES];
     uint64_t start_ns;
@@ -163,6 +170,15 @@ void trpi_node_serve_shards(trp_node *node, trpi_call *call);
 void trpi_node_serve_entity(trp_node *node, trpi_call *call);
 bool trpi_node_shards_problems(trp_node *node, cJSON *problems);
 bool trpi_node_shards_why(trp_node *node, cJSON *reply);
+/* control_deadletters.c */
+void trpi_node_deadletters_start(trp_node *node); /* once the system is there */
+void trpi_node_serve_deadletters(trp_node *node, trpi_call *call);
+/* Find the records that a call asks for (after, count); with follow wait until there is one, or the
+ * call's time is over. false: refused, the node is stopping. */
+bool trpi_node_records_await(trpi_call *call, trpi_record_ring *ring, trpi_record_place *ret_place);
+/* control_logs.c */
+void trpi_node_log_keep(trpi_record_ring *ring, const trp_log_line *line); /* any thread */
+void trpi_node_serve_logs(trp_node *node, trpi_call *call);
 /* control_fault.c */
 void trpi_node_serve_fault(trp_node *node, trpi_call *call);
 void trpi_node_serve_why(trp_node *node, trpi_call *call);

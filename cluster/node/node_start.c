@@ -96,6 +96,23 @@ line_dropped(void *arg, const trp_log_line *line)
     (void)line;
 }
 
+/* A line that this node's log writes. */
+static void
+line_keep(void *arg, const trp_log_line *line)
+{
+    trp_node *node = arg;
+    trpi_node_log_keep(&node->log_ring, line);
+}
+
+/* A line for the opener's log function. */
+static void
+line_give(void *arg, const trp_log_line *line)
+{
+    trp_node *node = arg;
+    trpi_node_log_keep(&node->log_ring, line);
+    node->program_log(node->program_log_arg, line);
+}
+
 /* Open the log of the configuration. A check makes no file and no line. */
 static trp_err
 log_start(trp_node *node, trp_system_options *options, trp_node_error *ret_error)
@@ -109,6 +126,8 @@ log_start(trp_node *node, trp_system_options *options, trp_node_error *ret_error
                               trpi_errno_name(errno));
     }
     node->log_own = true;
+    node->log.also = line_keep;
+    node->log.also_arg = node;
     options->log = node->only_check ? line_dropped : trpi_node_log_line;
     options->log_arg = &node->log;
     if (is_new) {
@@ -138,8 +157,8 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     options.config = node->config;
     options.fault_trap = given->fault_trap;
-    options.log = given->log;
-    options.log_arg = given->log_arg;
+    options.log = given->log ? line_give : NULL;
+    options.log_arg = node;
     node->program_log = given->log;
     node->program_log_arg = given->log_arg;
     trp_err err = given->log ? TRP_OK : log_start(node, &options, ret_error);
@@ -148,6 +167,7 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     }
     err = trp_system_new(trpi_config_text(node->config, "system"), &options, &node->system);
     if (err == TRP_OK) {
+        trpi_node_deadletters_start(node);
         node->start_ns = trpi_world_mono_ns(trpi_system_world(node->system));
         err = watchman_spawn(node);
         idle_keys_log(node);

@@ -37,6 +37,8 @@ topics {"ok":true,"selfNode":"$A","mediators":[{"name":"default","role":null,"se
 publish {"ok":true,"topic":"news","delivered":3,"nodes":2,"silent":0}
 singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"worker","state":"Younger","stateMs":5000,"host":"$B","hostMs":61000,"runsHere":false,"waits":null,"kept":0},{"name":"ids","role":null,"state":"BecomingOldest","stateMs":7000,"host":"$A","hostMs":7000,"runsHere":false,"waits":"$C has not handed it over yet (3 requests unanswered)","kept":0}]}
 shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"hosts","why":null,"shards":1000,"here":600,"entities":12,"kept":0,"coordinator":"$A","coordinates":true,"ready":true,"coordinatorMs":61000,"nodes":[{"node":"$A","shards":600,"state":"hosts"},{"node":"$B","shards":400,"state":"leaving"}],"waitsCount":1,"waitsMs":7000,"waits":"shard 7 moves: its entities on $B have not ended"}]}
+deadletters {"ok":true,"selfNode":"$A","total":1204,"byReason":{"no-such-actor":1000,"mailbox-full":204},"deadLetters":[{"number":"1203","time":"2026-11-20T12:04:10.113Z","reason":"no-such-actor","type":"bank.add","bytes":24,"sender":"/user/client","recipient":"/user/countr","nearest":"/user/counter"},{"number":"1204","time":"2026-11-20T12:04:11.870Z","reason":"told-to-nobody","type":null,"bytes":1180,"sender":null,"recipient":null,"nearest":null}],"missed":3,"next":"1204"}
+logs {"ok":true,"selfNode":"$A","lines":[{"number":"17","timestamp":"2026-11-20T12:04:10.113Z","severityText":"warning","severityNumber":13,"scope":{"name":"vault"},"body":"the vault is open door=7","attributes":{"door":"7"}}],"missed":1,"next":"17"}
 entity {"ok":true,"type":"order","id":"4711","shard":17,"node":"$B","here":false,"state":"on another node"}
 reach {"ok":true,"failed":1,"ways":[{"from":"$A","to":"$B","ok":true,"reason":""},{"from":"$B","to":"$A","ok":false,"reason":"connection refused"},{"from":"$C","to":"$A","reason":"it does not answer"}]}
 shutdown {"ok":true,"node":"$A","dryRun":false,"nodes":["$A","$B"],"elapsedMs":1}
@@ -134,6 +136,26 @@ expect shards_rebalance 0 good shards order --rebalance
 expect entity_is_found 0 good entity order 4711
 has entity_says_where "$B" && has entity_says_its_shard "17"
 expect entity_needs_an_id 64 good entity order
+# LIFE-15
+expect deadletters_table 0 good deadletters
+is deadletters_one_line_each "$(cat "$work/out")" "12:04:10.113  no-such-actor     /user/client -> /user/countr  bank.add, 24 B  (did you mean /user/counter?)
+12:04:11.870  told-to-nobody    nobody -> nobody  -, 1,180 B"
+has deadletters_are_counted_by_reason "1,204 dead letters since the start: no-such-actor 1,000, mailbox-full 204" "$work/err"
+has deadletters_missed_are_told "3 dead letters missed: they came faster than they were read" "$work/err"
+expect deadletters_as_names 0 good deadletters -o name
+is deadletters_names_are_receivers "$(head -1 "$work/out")" /user/countr
+expect deadletters_followed 0 good deadletters -f --count 3 -o jsonl
+is deadletters_stream_is_one_object_a_line "$(grep -c '"number":"120[34]"' "$work/out")" 5
+is deadletters_stream_tells_what_was_missed "$(grep -c '^{"missed":3}$' "$work/out")" 3
+has deadletters_follow_from_the_last_one '"after":"1204","follow":true' "$work/requests"
+expect deadletters_for_a_time 0 good deadletters -f --timeout 300ms
+expect logs_table 0 good logs --level info --component vault
+is logs_line "$(cat "$work/out")" "12:04:10.113  warning  vault  the vault is open door=7"
+has logs_missed_are_told "1 line missed: they came faster than they were read" "$work/err"
+has logs_choices_are_the_nodes '"level":"info","component":"vault"' "$work/requests"
+expect logs_as_json 0 good logs -o json
+has logs_json_has_the_names_of_opentelemetry '"severityNumber": 13'
+expect logs_count_is_a_number 64 good logs --count none
 expect peers_table 0 good peers
 has peers_header "ADDRESS" && has peers_says_why "connection refused" && has peers_says_what_comes_next "it may be dialled again in 120 ms"
 has peers_counts_lanes "2/3 +4120B" && has peers_prints_round_trips "0.09ms" && has peers_summary_goes_to_stderr "2 peers, 1 active" "$work/err"
@@ -408,16 +430,16 @@ is an_answer_keeps_its_lines_and_no_other_control_character "$(grep -c '^two?\[3
 nasty status -o json >"$work/out" 2>&1
 is json_has_them_escaped "$(LC_ALL=C tr -d '\n' <"$work/out" | LC_ALL=C grep -c '[[:cntrl:]]')" 0
 odd_values=('{}' '{"ok":true}' '{"ok":7}' '[]' '{"ok":true,"members":7,"problems":{},"reasons":"x","nodes":null,"peers":[],"entries":{},"event":[],"reply":"x"}'
-    '{"ok":true,"members":[7,null,"x",[],{}],"problems":[7,{}],"reasons":[7,[],{"kind":7}],"nodes":[7,{}],"peers":[7,{"lanes":7},{}],"entries":[7,{}],"rules":[7,{}],"unreachable":[7],"event":{"type":7},"reply":{"type":7}}'
+    '{"ok":true,"members":[7,null,"x",[],{}],"problems":[7,{}],"reasons":[7,[],{"kind":7}],"nodes":[7,{}],"peers":[7,{"lanes":7},{}],"entries":[7,{}],"rules":[7,{}],"deadLetters":[7,{},{"bytes":"x","recipient":7}],"byReason":{"x":"y"},"lines":[7,{"scope":7},{}],"missed":-1e308,"next":7,"unreachable":[7],"event":{"type":7},"reply":{"type":7}}'
     '{"ok":true,"uptimeMs":1e308,"pid":-1e308,"members":[{"ageMs":1e308,"rttMs":-1e308,"phi":1e308,"upNumber":1e308,"nodeUid":"x","roles":7}],"elapsedMs":1e308,"converged":7,"selfUid":[],"certificate":7,"downing":7,"refused":7,"left":-1e308,"remaining":1e308}'
     '{"ok":false}' '{"ok":false,"exit":1e308,"error":7}' '{"ok":false,"exit":-1,"error":{}}' '{"progress":7}')
 aborted=0
 for odd in "${odd_values[@]}"; do
-    for command in members status why member-status join leave down shutdown events send ask ping fault peers tree leader unreachable; do echo "$command $odd"; done >"$work/odd"
+    for command in members status why member-status join leave down shutdown events send ask ping fault peers tree leader unreachable deadletters logs; do echo "$command $odd"; done >"$work/odd"
     rm -f "$work/odd.sock"
     background "$fake" "$work/odd.sock" "$work/odd" >/dev/null
     wait_until 30 test -S "$work/odd.sock" || fail "fake starts"
-    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable; do
+    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable deadletters logs "logs -f --count 1"; do
         # shellcheck disable=SC2086 # words
         timeout 20 "$troupe" --socket "$work/odd.sock" --timeout 1s $command </dev/null >"$work/out" 2>"$work/err"
         code=$?

@@ -337,7 +337,9 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/control_request_test.c \
 	tests/unit/node/control_test.c \
 	tests/unit/node/cookie_file_test.c \
+	tests/unit/node/deadletters_test.c \
 	tests/unit/node/fault_test.c \
+	tests/unit/node/logs_test.c \
 	tests/unit/node/node_end_test.c \
 	tests/unit/node/node_limits_test.c \
 	tests/unit/node/node_log_test.c \
@@ -345,6 +347,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/node_remote_test.c \
 	tests/unit/node/node_test.c \
 	tests/unit/node/payload_json_test.c \
+	tests/unit/node/record_ring_test.c \
 	tests/unit/node/seed_dns_test.c \
 	tests/unit/node/why_test.c
 

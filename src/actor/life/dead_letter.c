@@ -258,7 +258,12 @@ trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss)
     } else {
         return;
     }
-    if (!log && !trpi_event_is_wanted(ctx, event)) {
+    /* acquire, with trpi_dead_watch(): its argument is there */
+    trpi_dead_fn watch =
+        event == &trp_dead_letter_type
+            ? atomic_load_explicit(&ctx->system->life->dead_watch, memory_order_acquire)
+            : NULL;
+    if (!log && watch == NULL && !trpi_event_is_wanted(ctx, event)) {
         return;
     }
     memset(&what, 0, sizeof what);
@@ -275,9 +280,23 @@ trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss)
     if (log) {
         log_letter(ctx, &what, loss->type, last);
     }
+    if (watch != NULL) {
+        watch(ctx->system->life->dead_watch_arg, ctx->system, &what);
+    }
     if (trpi_event_is_wanted(ctx, event)) {
         loss_publish(ctx, event, &what, loss);
     }
+}
+
+void
+trpi_dead_watch(trp_system *system, trpi_dead_fn fn, void *arg)
+{
+    trpi_life *life = system->life;
+
+    trpi_assert(fn != NULL);
+    trpi_assert(atomic_load_explicit(&life->dead_watch, memory_order_relaxed) == NULL);
+    life->dead_watch_arg = arg;
+    atomic_store_explicit(&life->dead_watch, fn, memory_order_release);
 }
 
 /* Answer an Identify: there is no such actor. */

@@ -45,6 +45,8 @@ typedef struct trpi_life_system {
     _Atomic bool shutdown;                       /* ordered; first exchange wins */
     _Atomic bool scheduler_closed;               /* release / acquire */
     _Atomic uint32_t dead_logged;                /* dead letters logged so far, relaxed */
+    void *dead_watch_arg;                        /* written before the next, once */
+    _Atomic(trpi_dead_fn) dead_watch;            /* NULL: nobody; release / acquire */
 } trpi_life;
 
 /* ---- children.c: runner of the parent -------------------------------------------------------- */

@@ -17,6 +17,12 @@ void trpi_dead_letter_of(trp_system *system, trp_ref sender, trp_ref recipient,
 void trpi_dead_letter_msg(trp_system *system, trp_ref recipient, const trp_msg *msg,
                           trp_dead_reason reason);
 
+/* Look at a dead letter that is reported. Called on the thread that lost the message, without any
+ * lock of the engine: fn copies and returns. `what` has no payload. */
+typedef void (*trpi_dead_fn)(void *arg, trp_system *system, const trp_dead_letter *what);
+/* Set the one who looks, once; fn is called until the system is freed. Any thread. */
+void trpi_dead_watch(trp_system *system, trpi_dead_fn fn, void *arg);
+
 /* ---- serialize-messages: a local message goes through its serializer and back ------------------
  * The upper room that has the serializers registers once, for the process, before main(). */
 typedef struct trpi_round_trip_ops {

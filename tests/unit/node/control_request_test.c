@@ -73,6 +73,16 @@ fields_are_read_and_defaults_filled_in(void)
     r = accepted("{\"cmd\":\"events\",\"types\":[\"MemberUp\",\"LeaderChanged\"]}");
     UNIT_EQUAL(r.event_bits, 1u << 2 | 1u << 9);
     trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"deadletters\"}");
+    UNIT_TRUE(r.after == 0 && r.count == 0 && !r.follow);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"logs\",\"after\":\"18446744073709551615\",\"count\":1000000,"
+                 "\"follow\":true,\"level\":\"warning\",\"component\":\"cluster\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_LOGS);
+    UNIT_TRUE(r.after == UINT64_MAX && r.count == TRPI_CONTROL_RECORDS_MAX && r.follow);
+    UNIT_TEXT(r.level, "warning");
+    UNIT_TEXT(r.component, "cluster");
+    trpi_control_request_fini(&r);
 }
 
 static void
@@ -112,6 +122,12 @@ mistakes_are_answered_by_name(void)
     refused("{\"cmd\":\"join\",\"addresses\":[]}", 64,
             "field 'addresses': expected a list of at least one address");
     refused("{\"cmd\":\"join\",\"addresses\":[1]}", 64, "field 'addresses': expected texts");
+    refused("{\"cmd\":\"deadletters\",\"after\":\"x\"}", 64,
+            "field 'after': expected the number of a record, as decimal text");
+    refused("{\"cmd\":\"deadletters\",\"count\":1000001}", 64,
+            "field 'count': expected a number from 0 to 1000000");
+    refused("{\"cmd\":\"logs\",\"level\":\"loud\"}", 64,
+            "field 'level': expected error, warning, info or debug");
     refused("{\"cmd\":\"events\",\"types\":[\"MemberUpp\"]}", 64,
             "no such event type 'MemberUpp'; did you mean 'MemberUp'?");
 }

@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_NODE_INSIDE_H
 #define TESTS_UNIT_NODE_INSIDE_H
 
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -102,11 +103,13 @@ static inline cJSON *
 control_ask(const char *path, const char *request)
 {
     int fd = -1;
-    static uint8_t reply[65536];
+    enum { REPLY_BYTES = 1u << 20 };
+    uint8_t *reply = malloc(REPLY_BYTES);
     uint8_t header[TRPI_CTL_HEADER_BYTES];
     cJSON *json = NULL;
     struct timeval limit = { 60, 0 };
-    if (trpi_ctl_connect(path, 60000, &fd) != TRP_OK) {
+    if (reply == NULL || trpi_ctl_connect(path, 60000, &fd) != TRP_OK) {
+        free(reply);
         return NULL;
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -115,18 +118,20 @@ control_ask(const char *path, const char *request)
     (void)!send(fd, request, strlen(request), MSG_NOSIGNAL);
     while (recv(fd, header, sizeof header, MSG_WAITALL) == sizeof header) {
         size_t bytes = (size_t)header[0] | (size_t)header[1] << 8 | (size_t)header[2] << 16;
-        if (bytes >= sizeof reply || recv(fd, reply, bytes, MSG_WAITALL) != (ssize_t)bytes ||
+        if (bytes >= REPLY_BYTES || recv(fd, reply, bytes, MSG_WAITALL) != (ssize_t)bytes ||
             trpi_json_parse((const char *)reply, bytes, &json, NULL) != TRP_OK) {
             break;
         }
         if (cJSON_GetObjectItemCaseSensitive(json, "ok")) {
             close(fd);
+            free(reply);
             return json;
         }
         cJSON_Delete(json);
         json = NULL;
     }
     close(fd);
+    free(reply);
     return NULL;
 }
 
