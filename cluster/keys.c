@@ -244,8 +244,10 @@ static const trpi_config_row cluster_rows[] = {
     { "cluster.client.receptionist.clients-max", INT, TEXT_OF(TRPI_RECEPTIONIST_CLIENTS_DEFAULT),
       1, 100000, NULL, "Largest number of clients of this node." },
     { "cluster.client.receptionist.permissions", LIST, "", 0, 0, NULL,
-      "SERVICE=NAME: only clients whose certificate has this common name reach the service; * "
-      "stands for all services. A service without a line is open to all clients." },
+      "SERVICE=NAME: only clients whose certificate has this common name reach the service, "
+      "topic:TOPIC=NAME: publish to the topic. NAME is what is behind the last '='; * stands for "
+      "all services and topics, topic:* for all topics. Names without a line are open to all "
+      "clients." },
     { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
 };
 

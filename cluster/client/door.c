@@ -6,15 +6,19 @@
  * Shape.   client's actor --> door --sender: tunnel--> service
  *             ^--------------------- tunnel <--answer--'
  *          asks: the door asks the service, and passes the one answer, or the failure, on.
+ *          The door of a topic, or of all services of a name, publishes what it is told; what it is
+ *          asked, too, and says to how many that was delivered.
  * Must hold.
  *   client-door-D1  A client's actor has one tunnel of a door. It ends with that actor, when the
  *       client says so, when no message has passed for tunnel_ms, and with the door.
  *   client-door-D2  What the client's actor tells the tunnel reaches the actor that answered last.
  *   client-door-D3  A tunnel is a door of its client (clients-C2) while it lives.
+ *   client-door-D4  A door passes on what its client sends, and nothing else: a subscriber sees the
+ *       door as the sender of a publication that was asked, and what it answers is not published.
  * Limits.  TRPI_CLIENT_TUNNELS_MAX; a message beyond is a dead letter (refused), an ask fails
  *          (TRP_ELIMIT).
- * Tests.   tests/unit/client/client_test.c
- * Sources. CONTRIB-25
+ * Tests.   tests/unit/client/client_test.c, tests/unit/client/topic_test.c
+ * Sources. CONTRIB-24, -25
  */
 #include "cluster/client/door.h"
 
@@ -23,6 +27,8 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/table.h"
+
+enum { PUBLISH_MS = 3000 }; /* nodes that have not answered until then are silent */
 
 trp_type client_asker_type = {
     "troupe-receptionist.asker", sizeof(client_asker), 1, TRP_TYPE_LOCAL, NULL, 0, 0
@@ -114,6 +120,7 @@ typedef struct tunnel {
 
 struct door_state {
     client_door_args args;
+    char *topic; /* NULL: none */
     trpi_table tunnels;
     uint32_t asks; /* in flight */
 };
@@ -216,6 +223,36 @@ ask_answered(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *r
     return TRP_OK;
 }
 
+static trp_err
+publish_answered(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    struct door_state *d = state;
+    asked *a = arg;
+    const trp_publish_report *report =
+        err == TRP_OK ? trp_msg_as(reply, &trp_publish_report_type) : NULL;
+    d->asks--;
+    if (report != NULL) {
+        const trp_client_delivery delivery = { report->delivered, report->nodes, report->silent };
+        trp_tell(ctx, a->asker, &trp_client_delivery_type, &delivery, sizeof delivery);
+    } else {
+        asker_fail(ctx, a->asker, err == TRP_OK ? TRP_EDATA : err);
+    }
+    trp_alloc_free(ctx, a);
+    return TRP_OK;
+}
+
+static trp_err
+ask_begin(struct door_state *d, trp_ctx *ctx, const trp_msg *msg, asked *a)
+{
+    trp_publish_options how = TRP_PUBLISH_OPTIONS_INIT;
+    how.timeout_ms = d->args.tunnel_ms < PUBLISH_MS ? d->args.tunnel_ms : PUBLISH_MS;
+    return d->topic == NULL ? trp_ask(ctx, d->args.service, trp_msg_type(msg), trp_msg_payload(msg),
+                                      trp_msg_bytes(msg), d->args.tunnel_ms, ask_answered, a)
+                            : trp_mediator_publish_ask(ctx, d->args.mediator, d->topic, &how,
+                                                       trp_msg_type(msg), trp_msg_payload(msg),
+                                                       trp_msg_bytes(msg), publish_answered, a);
+}
+
 static void
 service_ask(struct door_state *d, trp_ctx *ctx, const trp_msg *msg)
 {
@@ -223,8 +260,7 @@ service_ask(struct door_state *d, trp_ctx *ctx, const trp_msg *msg)
     trp_err err = TRP_ELIMIT;
     if (a != NULL) {
         a->asker = trpi_msg_sender_get(msg);
-        err = trp_ask(ctx, d->args.service, trp_msg_type(msg), trp_msg_payload(msg),
-                      trp_msg_bytes(msg), d->args.tunnel_ms, ask_answered, a);
+        err = ask_begin(d, ctx, msg, a);
     }
     if (err == TRP_OK) {
         d->asks++;
@@ -238,6 +274,10 @@ static void
 pass_on(struct door_state *d, trp_ctx *ctx, const trp_msg *msg)
 {
     trp_ref sender = trpi_msg_sender_get(msg);
+    if (!trp_ref_is_none(sender) && sender.node != d->args.client_node) { /* client-door-D4 */
+        trpi_dead_letter_msg(trp_ctx_system(ctx), trp_self(ctx), msg, TRP_DEAD_REFUSED);
+        return;
+    }
     if (d->args.asks != 0 && !trp_ref_is_none(sender)) {
         service_ask(d, ctx, msg);
         return;
@@ -247,8 +287,13 @@ pass_on(struct door_state *d, trp_ctx *ctx, const trp_msg *msg)
         trpi_dead_letter_msg(trp_ctx_system(ctx), trp_self(ctx), msg, TRP_DEAD_REFUSED);
         return;
     }
-    trp_tell_as(ctx, d->args.service, as, trp_msg_type(msg), trp_msg_payload(msg),
-                trp_msg_bytes(msg));
+    if (d->topic == NULL) {
+        trp_tell_as(ctx, d->args.service, as, trp_msg_type(msg), trp_msg_payload(msg),
+                    trp_msg_bytes(msg));
+    } else if (trp_mediator_publish(d->args.mediator, as, d->topic, trp_msg_type(msg),
+                                    trp_msg_payload(msg), trp_msg_bytes(msg)) != TRP_OK) {
+        trpi_dead_letter_msg(trp_ctx_system(ctx), trp_self(ctx), msg, TRP_DEAD_REFUSED);
+    }
 }
 
 static trp_err
@@ -269,8 +314,18 @@ static trp_err
 door_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     struct door_state *d = state;
+    const char *topic = (const char *)trp_msg_payload(args) + sizeof d->args;
     (void)ctx;
     memcpy(&d->args, trp_msg_payload(args), sizeof d->args);
+    if (d->args.mediator == NULL) {
+        return TRP_OK;
+    }
+    d->topic = trpi_alloc(d->args.topic_bytes + 1u);
+    if (d->topic == NULL) {
+        return TRP_ENOMEM;
+    }
+    memcpy(d->topic, topic, d->args.topic_bytes);
+    d->topic[d->args.topic_bytes] = '\0';
     return TRP_OK;
 }
 
@@ -280,6 +335,8 @@ door_stopped(trp_ctx *ctx, void *state)
     struct door_state *d = state;
     (void)ctx;
     trpi_table_fini(&d->tunnels);
+    trpi_free(d->topic);
+    d->topic = NULL;
 }
 
 const trp_behaviour client_door_behaviour = {

@@ -22,10 +22,13 @@
 
 enum { TICK_KEY = 1, TICK_MS = 200, SEARCH_MS = 2000, LEAVE_MS = 3000, MEMBERS_MAX = 1024 };
 
-typedef struct doors { /* of a session, for one service */
+typedef struct doors { /* of a session, for one service or topic */
     struct doors *next;
     uint64_t number; /* the client's */
-    trp_ref service, tells, asks;
+    uint32_t kind;   /* of trpi_client_kind */
+    trp_ref service; /* of a topic: an actor that opens it; of ALL: none */
+    trp_ref tells, asks;
+    char name[];
 } doors;
 
 typedef struct search { /* for a service on another node */
@@ -36,6 +39,8 @@ typedef struct search { /* for a service on another node */
     uint64_t client_number;
     uint64_t until_ms;
     uint32_t answers_left;
+    uint32_t kind;
+    char name[];
 } search;
 
 struct receptionist_state {
@@ -66,11 +71,11 @@ frame_send(const reception *r, const trpi_node_id *to, const trpi_client_frame *
 
 static void
 client_refuse(const reception *r, const trpi_node_id *to, uint32_t client, uint64_t number,
-              const char *why)
+              trp_err err, const char *why)
 {
-    trpi_client_frame frame = { .word = TRPI_RECEPTIONIST_REFUSED,
-                                .client = client,
-                                .number = number };
+    trpi_client_frame frame = {
+        .word = TRPI_RECEPTIONIST_REFUSED, .client = client, .number = number, .err = (uint32_t)err
+    };
     (void)snprintf(frame.why, sizeof frame.why, "%s", why);
     frame_send(r, to, &frame);
 }
@@ -176,13 +181,14 @@ client_hello(struct receptionist_state *s, trp_ctx *ctx, const reception_note *n
     trpi_session *session;
     bool is_new = false;
     if (s->leave_until_ms != 0) {
-        client_refuse(s->r, &note->from, note->frame.client, 0, "this node leaves the cluster");
+        client_refuse(s->r, &note->from, note->frame.client, 0, TRP_ECLOSED,
+                      "this node leaves the cluster");
         return;
     }
     trp_err err = trpi_session_hello(&s->sessions, &note->from, note->frame.client, now_ms(s->r),
                                      &session, &is_new);
     if (err != TRP_OK) {
-        client_refuse(s->r, &note->from, note->frame.client, 0,
+        client_refuse(s->r, &note->from, note->frame.client, 0, err,
                       err == TRP_ELIMIT
                           ? "this receptionist has cluster.client.receptionist.clients-max clients"
                           : "out of memory");
@@ -207,17 +213,37 @@ doors_find(const trpi_session *session, uint64_t number)
 }
 
 static trp_err
-door_spawn(const reception *r, trp_ctx *ctx, const trpi_session *session, trp_ref to, bool asks,
+door_spawn(const reception *r, trp_ctx *ctx, const trpi_session *session, const doors *d, bool asks,
            trp_ref *ret_ref)
 {
-    const client_door_args args = { r->remote, to, session->node.uid, r->options.tunnel_ms, asks };
+    struct {
+        client_door_args args;
+        char topic[TRPI_CLIENT_NAME_BYTES_MAX];
+    } all;
+    client_door_args args = { .remote = r->remote,
+                              .service = d->service,
+                              .uid = session->node.uid,
+                              .tunnel_ms = r->options.tunnel_ms,
+                              .asks = asks };
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
+    trp_err err = trpi_node_meet(r->system, &session->node, &args.client_node);
+    if (d->kind == TRPI_CLIENT_ALL) {
+        args.mediator = r->services_all;
+    } else if (err == TRP_OK && d->kind == TRPI_CLIENT_TOPIC) {
+        err = trp_mediator_of(r->system, NULL, &args.mediator);
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    args.topic_bytes = args.mediator == NULL ? 0 : (uint32_t)strlen(d->name);
+    memcpy(&all.args, &args, sizeof args);
+    memcpy(all.topic, d->name, args.topic_bytes);
     spawn.mailbox = "unbounded";
     spawn.dispatcher = "default";
     spawn.args_type = &trp_bytes_type;
-    spawn.args = &args;
-    spawn.args_bytes = sizeof args;
-    trp_err err = trp_spawn(ctx, &client_door_behaviour, &spawn, ret_ref);
+    spawn.args = &all;
+    spawn.args_bytes = sizeof args + args.topic_bytes;
+    err = trp_spawn(ctx, &client_door_behaviour, &spawn, ret_ref);
     if (err == TRP_OK) {
         err = trpi_remote_door_open(r->remote, *ret_ref, session->node.uid);
         if (err != TRP_OK) {
@@ -240,17 +266,32 @@ opened_send(const reception *r, const trpi_session *session, const doors *d)
     frame_send(r, &session->node, &frame);
 }
 
+static doors *
+doors_new(uint64_t number, uint32_t kind, const char *name, trp_ref to)
+{
+    size_t bytes = strlen(name) + 1;
+    doors *d = trpi_alloc(sizeof *d + bytes);
+    if (d != NULL) {
+        d->number = number;
+        d->kind = kind;
+        d->service = to;
+        memcpy(d->name, name, bytes);
+    }
+    return d;
+}
+
+/* to: the service, or an actor that opens the topic; none: all services of the name. */
 static void
 doors_open(struct receptionist_state *s, trp_ctx *ctx, trpi_session *session, uint64_t number,
-           trp_ref to)
+           uint32_t kind, const char *name, trp_ref to)
 {
-    doors *d = trpi_alloc(sizeof *d);
-    trp_err err = d == NULL ? TRP_ENOMEM : trp_watch(ctx, to);
+    doors *d = doors_new(number, kind, name, to);
+    trp_err err = d == NULL ? TRP_ENOMEM : trp_ref_is_none(to) ? TRP_OK : trp_watch(ctx, to);
     if (err == TRP_OK) {
-        err = door_spawn(s->r, ctx, session, to, false, &d->tells);
+        err = door_spawn(s->r, ctx, session, d, false, &d->tells);
     }
     if (err == TRP_OK) {
-        err = door_spawn(s->r, ctx, session, to, true, &d->asks);
+        err = door_spawn(s->r, ctx, session, d, true, &d->asks);
         if (err != TRP_OK) {
             trpi_remote_door_close(s->r->remote, d->tells);
             trp_stop(ctx, d->tells);
@@ -258,25 +299,46 @@ doors_open(struct receptionist_state *s, trp_ctx *ctx, trpi_session *session, ui
     }
     if (err != TRP_OK) {
         trpi_free(d);
-        client_refuse(s->r, &session->node, session->client, number, trp_strerror(err));
+        client_refuse(s->r, &session->node, session->client, number, err,
+                      err == TRP_EROLE
+                          ? "the contact's node has no mediator of topics: cluster.pub-sub.role"
+                          : trp_strerror(err));
         return;
     }
-    d->number = number;
-    d->service = to;
     d->next = session->own;
     session->own = d;
     opened_send(s->r, session, d);
 }
 
-/* A service has ended, or its name was taken back. receptionist-R2 */
+/* Does this door lead to the actor that is gone, under that name (NULL: under any)? A topic that
+ * another actor opens here stays open. */
+static bool
+door_is_over(struct receptionist_state *s, trp_ctx *ctx, doors *d, trp_ref ref,
+             const reception_change *change)
+{
+    trp_ref other;
+    if (!trp_ref_equal(d->service, ref) ||
+        (change != NULL && (change->kind != d->kind || strcmp(change->name, d->name) != 0))) {
+        return false;
+    }
+    if (d->kind != TRPI_CLIENT_TOPIC || !reception_find(s->r, d->kind, d->name, &other) ||
+        trp_watch(ctx, other) != TRP_OK) {
+        return true;
+    }
+    d->service = other;
+    return false;
+}
+
+/* A service has ended (change NULL), or its name was taken back. receptionist-R2 */
 static void
-service_gone(struct receptionist_state *s, trp_ctx *ctx, trp_ref ref)
+service_gone(struct receptionist_state *s, trp_ctx *ctx, trp_ref ref,
+             const reception_change *change)
 {
     for (trpi_session *session = s->sessions.first; session != NULL; session = session->next) {
         doors *first = session->own, **at = &first;
         while (*at != NULL) {
             doors *d = *at;
-            if (!trp_ref_equal(d->service, ref)) {
+            if (!door_is_over(s, ctx, d, ref, change)) {
                 at = &d->next;
                 continue;
             }
@@ -302,28 +364,48 @@ search_end(struct receptionist_state *s, search **at)
     trpi_free(ended);
 }
 
-static const char not_registered[] = "no service of that name is registered";
+static void
+search_refuse(const reception *r, const search *ended)
+{
+    client_refuse(r, &ended->node, ended->client, ended->client_number, TRP_ENOENT,
+                  ended->kind == TRPI_CLIENT_TOPIC ? "no topic of that name is open to clients"
+                                                   : "no service of that name is registered");
+}
+
+static search *
+search_new(struct receptionist_state *s, const trpi_session *session,
+           const trpi_client_frame *frame)
+{
+    size_t bytes = strlen(frame->name) + 1;
+    search *new = s->searches_count < TRPI_SEARCHES_MAX ? trpi_alloc(sizeof *new + bytes) : NULL;
+    if (new != NULL) {
+        new->number = ++s->searches_made;
+        new->node = session->node;
+        new->client = session->client;
+        new->client_number = frame->number;
+        new->until_ms = now_ms(s->r) + SEARCH_MS;
+        new->kind = frame->kind;
+        memcpy(new->name, frame->name, bytes);
+    }
+    return new;
+}
 
 static void
-search_begin(struct receptionist_state *s, const trpi_session *session, uint64_t number,
-             const char *name)
+search_begin(struct receptionist_state *s, const trpi_session *session,
+             const trpi_client_frame *opens)
 {
     trpi_node_id *nodes = NULL;
-    uint32_t count = members_read(s, &nodes);
-    search *new = s->searches_count < TRPI_SEARCHES_MAX ? trpi_alloc(sizeof *new) : NULL;
+    search *new = search_new(s, session, opens);
     if (new == NULL) {
-        client_refuse(s->r, &session->node, session->client, number,
+        client_refuse(s->r, &session->node, session->client, opens->number, TRP_ELIMIT,
                       "too many services are being looked for: asked again soon");
-        trpi_free(nodes);
         return;
     }
-    trpi_client_frame frame = { .word = TRPI_RECEPTIONIST_FIND, .number = ++s->searches_made };
-    (void)snprintf(frame.name, sizeof frame.name, "%s", name);
-    new->number = frame.number;
-    new->node = session->node;
-    new->client = session->client;
-    new->client_number = number;
-    new->until_ms = now_ms(s->r) + SEARCH_MS;
+    trpi_client_frame frame = { .word = TRPI_RECEPTIONIST_FIND,
+                                .number = new->number,
+                                .kind = new->kind };
+    (void)snprintf(frame.name, sizeof frame.name, "%s", new->name);
+    uint32_t count = members_read(s, &nodes);
     for (uint32_t i = 0; i < count; i++) {
         if (!trpi_node_id_equal(&nodes[i], &s->r->self)) {
             new->answers_left++;
@@ -335,7 +417,7 @@ search_begin(struct receptionist_state *s, const trpi_session *session, uint64_t
     s->searches = new;
     s->searches_count++;
     if (new->answers_left == 0) {
-        client_refuse(s->r, &session->node, session->client, number, not_registered);
+        search_refuse(s->r, new);
         search_end(s, &s->searches);
     }
 }
@@ -356,12 +438,12 @@ search_answered(struct receptionist_state *s, trp_ctx *ctx, const reception_note
     if (note->frame.word == TRPI_RECEPTIONIST_FOUND && session != NULL &&
         trpi_node_meet(s->r->system, &note->from, &ref.node) == TRP_OK) {
         if (doors_find(session, found->client_number) == NULL) {
-            doors_open(s, ctx, session, found->client_number, ref);
+            doors_open(s, ctx, session, found->client_number, found->kind, found->name, ref);
         }
         search_end(s, at);
     } else if (--found->answers_left == 0 || session == NULL) {
         if (session != NULL) {
-            client_refuse(s->r, &found->node, found->client, found->client_number, not_registered);
+            search_refuse(s->r, found);
         }
         search_end(s, at);
     }
@@ -371,7 +453,7 @@ static void
 find_answer(struct receptionist_state *s, const reception_note *note)
 {
     trp_ref ref = TRP_REF_NONE;
-    bool is = reception_find(s->r, note->frame.name, &ref);
+    bool is = reception_find(s->r, note->frame.kind, note->frame.name, &ref);
     const trpi_client_frame frame = { .word =
                                           is ? TRPI_RECEPTIONIST_FOUND : TRPI_RECEPTIONIST_ABSENT,
                                       .number = note->frame.number,
@@ -392,31 +474,53 @@ doors_count(const trpi_session *session)
     return count;
 }
 
+static trp_err
+may_open(const reception *r, const trpi_session *session, const trpi_client_frame *frame,
+         const char *certificate, const char **ret_why)
+{
+    /* of ALL as of a service */
+    uint32_t kind = frame->kind == TRPI_CLIENT_TOPIC ? TRPI_CLIENT_TOPIC : TRPI_CLIENT_SERVICE;
+    if (frame->number == 0 || frame->name[0] == '\0') {
+        *ret_why = "the service has no name";
+        return TRP_EINVAL;
+    }
+    if (frame->kind > TRPI_CLIENT_TOPIC) {
+        *ret_why = "this version of the receptionist does not know what the client asks for";
+        return TRP_EUNSUPPORTED;
+    }
+    if (!reception_permits(r, kind, frame->name, certificate)) {
+        *ret_why = "cluster.client.receptionist.permissions does not permit it to your certificate";
+        return TRP_EPERM;
+    }
+    if (doors_count(session) >= TRPI_CLIENT_DOORS_MAX) {
+        *ret_why = "256 services are open, which is as many as a client may have";
+        return TRP_ELIMIT;
+    }
+    return TRP_OK;
+}
+
 static void
 open_service(struct receptionist_state *s, trp_ctx *ctx, trpi_session *session,
              const trpi_client_frame *frame)
 {
     char certificate[66] = "";
+    const char *why = "";
     trp_ref ref = TRP_REF_NONE;
     const doors *d = doors_find(session, frame->number);
     (void)trpi_remote_certificate_name(s->r->remote, &session->node.address, certificate,
                                        sizeof certificate);
     if (d != NULL) {
         opened_send(s->r, session, d); /* the answer was lost */
-    } else if (frame->number == 0 || frame->name[0] == '\0') {
-        client_refuse(s->r, &session->node, session->client, frame->number,
-                      "the service has no name");
-    } else if (!reception_permits(s->r, frame->name, certificate)) {
-        client_refuse(
-            s->r, &session->node, session->client, frame->number,
-            "cluster.client.receptionist.permissions does not permit it to your certificate");
-    } else if (doors_count(session) >= TRPI_CLIENT_DOORS_MAX) {
-        client_refuse(s->r, &session->node, session->client, frame->number,
-                      "256 services are open, which is as many as a client may have");
-    } else if (reception_find(s->r, frame->name, &ref)) {
-        doors_open(s, ctx, session, frame->number, ref);
+        return;
+    }
+    trp_err err = may_open(s->r, session, frame, certificate, &why);
+    if (err != TRP_OK) {
+        client_refuse(s->r, &session->node, session->client, frame->number, err, why);
+    } else if (frame->kind == TRPI_CLIENT_ALL ||
+               reception_find(s->r, frame->kind, frame->name, &ref)) {
+        doors_open(s, ctx, session, frame->number, frame->kind, frame->name, ref);
     } else {
-        search_begin(s, session, frame->number, frame->name);
+        search_begin(s, session, frame);
     }
 }
 
@@ -521,7 +625,7 @@ sessions_tick(struct receptionist_state *s, trp_ctx *ctx)
             at = &old->next;
             continue;
         }
-        client_refuse(s->r, &old->node, old->client, old->client_number, not_registered);
+        search_refuse(s->r, old);
         search_end(s, at);
     }
 }
@@ -545,7 +649,7 @@ receptionist_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_is(msg, &reception_change_type)) {
         const reception_change *change = trp_msg_payload(msg);
         if (change->gone != 0) {
-            service_gone(s, ctx, change->ref);
+            service_gone(s, ctx, change->ref, change);
         } else {
             trp_err watched = trp_watch(ctx, change->ref);
             (void)watched; /* no memory: its doors watch it, too */
@@ -553,7 +657,16 @@ receptionist_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *ended = trp_msg_payload(msg);
         reception_forget(s->r, ended->ref);
-        service_gone(s, ctx, ended->ref);
+        service_gone(s, ctx, ended->ref, NULL);
+    } else if (trp_msg_is(msg, &trp_subscribe_ack_type)) {
+        const trp_subscribe_ack *ack = trp_msg_payload(msg);
+        if (ack->err != TRP_OK) {
+            trpi_log(s->r->system, TRP_LOG_WARNING, "client",
+                     "a service is reached by its name, but not among all of that name: %s",
+                     trp_strerror((trp_err)ack->err));
+        }
+    } else if (trp_msg_is(msg, &trp_unsubscribe_ack_type)) {
+        return TRP_OK;
     } else if (trp_msg_is(msg, &reception_leave_type)) {
         uint64_t task;
         memcpy(&task, trp_msg_payload(msg), sizeof task);

@@ -20,7 +20,8 @@ typedef struct trpi_receptionist_options { /* zero: the default */
     uint32_t clients_max;
     const char *role; /* NULL, "": contacts are all members; else those with the role */
     /* "SERVICE=NAME": only clients whose certificate has that name reach the service; SERVICE "*":
-     * all of them. A service without a line is open to all clients. Copied */
+     * all services and topics; "topic:TOPIC": that topic, "topic:*": all topics. Names without a
+     * line are open to all clients. Copied */
     const char *const *permissions;
     size_t permissions_count;
 } trpi_receptionist_options;

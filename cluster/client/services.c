@@ -1,14 +1,19 @@
 /* services.c - the names that clients may ask a node for, and who may.
  *
  * Shape.   program --register--> reception (names) --change--> the receptionist's actor, which
- *          watches it
+ *                                      |                        watches it
+ *                                      `--> a mediator of its own: a service is a subscriber of its
+ *                                           name there, so that all of a name are reached
+ *          A topic is open while a subscriber of it is registered.
  * Must hold.
- *   client-services-V1  A name leads to one actor of this node, until that ends.
+ *   client-services-V1  A name leads to one actor of this node, until that ends; a topic to each
+ *       actor that opens it.
  * Limits.  TRP_RECEPTIONIST_SERVICES_MAX.
  * Threads. lock guards the names; it is a leaf.
- * Tests.   tests/unit/client/client_test.c
- * Sources. CONTRIB-27, ROLES-03
+ * Tests.   tests/unit/client/client_test.c, tests/unit/client/topic_test.c
+ * Sources. CONTRIB-27, -30, ROLES-03
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,29 +87,41 @@ reception_get(trp_system *system)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The place of a name, or where it belongs. By the lock. */
+/* The first place of a name, or where it belongs. By the lock. */
 static service **
-place_of(reception *r, const char *name)
+place_of(reception *r, uint32_t kind, const char *name)
 {
     service **at = &r->services;
-    while (*at != NULL && strcmp((*at)->name, name) < 0) {
+    while (*at != NULL &&
+           ((*at)->kind < kind || ((*at)->kind == kind && strcmp((*at)->name, name) < 0))) {
         at = &(*at)->next;
     }
     return at;
 }
 
 static bool
-is_at(service *const *at, const char *name)
+is_at(service *const *at, uint32_t kind, const char *name)
 {
-    return *at != NULL && strcmp((*at)->name, name) == 0;
+    return *at != NULL && (*at)->kind == kind && strcmp((*at)->name, name) == 0;
+}
+
+/* The place of this actor under that name; NULL: it is not there. By the lock. */
+static service **
+place_of_actor(reception *r, uint32_t kind, const char *name, trp_ref ref)
+{
+    service **at = place_of(r, kind, name);
+    while (is_at(at, kind, name) && !trp_ref_equal((*at)->ref, ref)) {
+        at = &(*at)->next;
+    }
+    return is_at(at, kind, name) ? at : NULL;
 }
 
 bool
-reception_find(reception *r, const char *name, trp_ref *ret_ref)
+reception_find(reception *r, uint32_t kind, const char *name, trp_ref *ret_ref)
 {
     pthread_mutex_lock(&r->lock);
-    service *const *at = place_of(r, name);
-    bool is = is_at(at, name);
+    service *const *at = place_of(r, kind, name);
+    bool is = is_at(at, kind, name);
     if (is) {
         *ret_ref = (*at)->ref;
     }
@@ -136,24 +153,30 @@ reception_forget(reception *r, trp_ref ref)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* By the lock. */
 static trp_err
-service_add(reception *r, const char *name, trp_ref ref)
+service_add(reception *r, uint32_t kind, const char *name, trp_ref ref)
 {
-    service **at = place_of(r, name);
+    size_t bytes = strlen(name) + 1;
+    service **at = place_of(r, kind, name);
     if (r->remote == NULL) {
         return TRP_ESTATE;
     }
-    if (is_at(at, name)) {
-        return trp_ref_equal((*at)->ref, ref) ? TRP_OK : TRP_EEXIST; /* client-services-V1 */
+    if (place_of_actor(r, kind, name, ref) != NULL) {
+        return TRP_OK;
+    }
+    if (kind == TRPI_CLIENT_SERVICE && is_at(at, kind, name)) {
+        return TRP_EEXIST; /* client-services-V1 */
     }
     if (r->services_count >= TRP_RECEPTIONIST_SERVICES_MAX) {
         return TRP_ELIMIT;
     }
-    service *s = trpi_alloc(sizeof *s);
+    service *s = trpi_alloc(sizeof *s + bytes);
     if (s == NULL) {
         return TRP_ENOMEM;
     }
-    (void)snprintf(s->name, sizeof s->name, "%s", name);
+    memcpy(s->name, name, bytes);
+    s->kind = kind;
     s->ref = ref;
     s->next = *at;
     *at = s;
@@ -161,11 +184,50 @@ service_add(reception *r, const char *name, trp_ref ref)
     return TRP_OK;
 }
 
+/* Return false if no such service was there; ref TRP_REF_NONE: whichever actor has the name. Gives
+ * the actor. */
+static bool
+service_remove(reception *r, uint32_t kind, const char *name, trp_ref *ref)
+{
+    pthread_mutex_lock(&r->lock);
+    service **at = place_of(r, kind, name);
+    if (!trp_ref_is_none(*ref)) {
+        at = place_of_actor(r, kind, name, *ref);
+    } else if (!is_at(at, kind, name)) {
+        at = NULL;
+    }
+    bool is = at != NULL;
+    if (is) {
+        *ref = (*at)->ref;
+        service_drop(r, at);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return is;
+}
+
+static void
+change_tell(const reception *r, uint32_t kind, const char *name, trp_ref ref, bool gone)
+{
+    reception_change change;
+    memset(&change, 0, sizeof change);
+    change.ref = ref;
+    change.gone = gone;
+    change.kind = kind;
+    (void)snprintf(change.name, sizeof change.name, "%s", name);
+    trp_system_tell(r->system, r->actor, &reception_change_type, &change, sizeof change);
+}
+
+/* Say once for each system what is missing: a program may register at each message. */
 static trp_err
 no_receptionist(trp_system *system)
 {
-    trpi_log(system, TRP_LOG_ERROR, "client",
-             "this node has no receptionist: set cluster.client.receptionist.enabled = on");
+    static _Atomic uint64_t told; /* uid of the last one; only a hint against noise */
+    uint64_t uid = trpi_system_self(system)->uid;
+    if (atomic_exchange_explicit(&told, uid, memory_order_relaxed) != uid) {
+        trpi_log(system, TRP_LOG_WARNING, "client",
+                 "this node has no receptionist, so clients do not reach what it registers: set "
+                 "cluster.client.receptionist.enabled = on (said once)");
+    }
     return TRP_ESTATE;
 }
 
@@ -173,6 +235,37 @@ static bool
 name_is_good(const char *name)
 {
     return name != NULL && name[0] != '\0' && strlen(name) <= TRP_CLIENT_SERVICE_NAME_BYTES_MAX;
+}
+
+static trp_subscribe_options
+subscription_of(const reception *r)
+{
+    trp_subscribe_options how = TRP_SUBSCRIBE_OPTIONS_INIT;
+    how.answer_to = r->actor; /* the service did not ask for it */
+    return how;
+}
+
+static trp_err
+service_register(reception *r, uint32_t kind, const char *name, trp_ref ref)
+{
+    pthread_mutex_lock(&r->lock);
+    trp_err err = service_add(r, kind, name, ref);
+    pthread_mutex_unlock(&r->lock);
+    if (err == TRP_OK) {
+        change_tell(r, kind, name, ref, false);
+    }
+    return err;
+}
+
+/* Undo it. Returns false if it was not registered. */
+static bool
+service_take_back(reception *r, uint32_t kind, const char *name, trp_ref *ref)
+{
+    bool is = service_remove(r, kind, name, ref);
+    if (is) {
+        change_tell(r, kind, name, *ref, true);
+    }
+    return is;
 }
 
 trp_err
@@ -185,12 +278,13 @@ trp_receptionist_register(trp_system *system, const char *name, trp_ref ref)
     if (r == NULL) {
         return no_receptionist(system);
     }
-    pthread_mutex_lock(&r->lock);
-    trp_err err = service_add(r, name, ref);
-    pthread_mutex_unlock(&r->lock);
+    const trp_subscribe_options how = subscription_of(r);
+    trp_err err = service_register(r, TRPI_CLIENT_SERVICE, name, ref);
     if (err == TRP_OK) {
-        const reception_change change = { ref, 0 };
-        trp_system_tell(system, r->actor, &reception_change_type, &change, sizeof change);
+        err = trp_mediator_subscribe(r->services_all, name, ref, &how);
+        if (err != TRP_OK) {
+            (void)service_take_back(r, TRPI_CLIENT_SERVICE, name, &ref);
+        }
     }
     return err;
 }
@@ -199,38 +293,96 @@ trp_err
 trp_receptionist_unregister(trp_system *system, const char *name)
 {
     reception *r = system == NULL ? NULL : reception_get(system);
-    reception_change change = { TRP_REF_NONE, 1 };
+    trp_ref ref = TRP_REF_NONE;
     if (r == NULL) {
         return system == NULL ? TRP_EINVAL : no_receptionist(system);
     }
-    if (!name_is_good(name)) {
+    if (!name_is_good(name) || !service_take_back(r, TRPI_CLIENT_SERVICE, name, &ref)) {
         return TRP_ENOENT;
     }
-    pthread_mutex_lock(&r->lock);
-    service **at = place_of(r, name);
-    bool is = is_at(at, name);
-    if (is) {
-        change.ref = (*at)->ref;
-        service_drop(r, at);
+    const trp_subscribe_options how = subscription_of(r);
+    return trp_mediator_unsubscribe(r->services_all, name, ref, &how);
+}
+
+/* ---- topics ---------------------------------------------------------------------------------- */
+
+static trp_err
+topic_check(trp_system *system, const char *topic, reception **ret_reception,
+            trp_mediator **ret_mediator)
+{
+    if (system == NULL || topic == NULL || topic[0] == '\0') {
+        return TRP_EINVAL;
     }
-    pthread_mutex_unlock(&r->lock);
-    if (is) {
-        trp_system_tell(system, r->actor, &reception_change_type, &change, sizeof change);
+    if (strnlen(topic, TRP_TOPIC_BYTES_MAX + 1) > TRP_TOPIC_BYTES_MAX) {
+        return TRP_ELIMIT;
     }
-    return is ? TRP_OK : TRP_ENOENT;
+    *ret_reception = reception_get(system);
+    return *ret_reception == NULL ? no_receptionist(system)
+                                  : trp_mediator_of(system, NULL, ret_mediator);
+}
+
+trp_err
+trp_receptionist_subscribe(trp_system *system, const char *topic, trp_ref subscriber,
+                           const trp_subscribe_options *options)
+{
+    reception *r;
+    trp_mediator *mediator;
+    trp_err err = topic_check(system, topic, &r, &mediator);
+    if (err != TRP_OK || trp_ref_is_none(subscriber) || subscriber.node != TRPI_NODE_SELF) {
+        return err != TRP_OK ? err : TRP_EINVAL;
+    }
+    err = service_register(r, TRPI_CLIENT_TOPIC, topic, subscriber);
+    if (err == TRP_OK) {
+        err = trp_mediator_subscribe(mediator, topic, subscriber, options);
+        if (err != TRP_OK) {
+            (void)service_take_back(r, TRPI_CLIENT_TOPIC, topic, &subscriber);
+        }
+    }
+    return err;
+}
+
+trp_err
+trp_receptionist_unsubscribe(trp_system *system, const char *topic, trp_ref subscriber,
+                             const trp_subscribe_options *options)
+{
+    reception *r;
+    trp_mediator *mediator;
+    trp_err err = topic_check(system, topic, &r, &mediator);
+    if (err != TRP_OK || trp_ref_is_none(subscriber)) {
+        return err != TRP_OK ? err : TRP_EINVAL;
+    }
+    return service_take_back(r, TRPI_CLIENT_TOPIC, topic, &subscriber)
+               ? trp_mediator_unsubscribe(mediator, topic, subscriber, options)
+               : TRP_ENOENT;
 }
 
 /* ---- permissions ----------------------------------------------------------------------------- */
 
+/* Is the text before '=' of a permission, of so many bytes, about this service or topic? */
+static bool
+is_about(const char *text, size_t bytes, uint32_t kind, const char *name)
+{
+    static const char topic[] = "topic:";
+    const size_t begin = kind == TRPI_CLIENT_TOPIC ? sizeof topic - 1 : 0;
+    if (bytes == 1 && text[0] == '*') {
+        return true;
+    }
+    if (bytes < begin || memcmp(text, topic, begin) != 0) {
+        return false;
+    }
+    text += begin;
+    bytes -= begin;
+    return (begin > 0 && bytes == 1 && text[0] == '*') ||
+           (strlen(name) == bytes && memcmp(text, name, bytes) == 0);
+}
+
 bool
-reception_permits(const reception *r, const char *name, const char *certificate)
+reception_permits(const reception *r, uint32_t kind, const char *name, const char *certificate)
 {
     bool has_line = false, is = false;
     for (size_t i = 0; i < r->options.permissions_count; i++) {
-        const char *line = r->permissions[i], *equals = strchr(line, '=');
-        size_t bytes = (size_t)(equals - line);
-        bool is_meant = (bytes == 1 && line[0] == '*') ||
-                        (strlen(name) == bytes && memcmp(line, name, bytes) == 0);
+        const char *line = r->permissions[i], *equals = strrchr(line, '=');
+        bool is_meant = is_about(line, (size_t)(equals - line), kind, name);
         has_line = has_line || is_meant;
         is = is || (is_meant && certificate[0] != '\0' && strcmp(equals + 1, certificate) == 0);
     }
@@ -248,11 +400,11 @@ permissions_keep(reception *r, const trpi_receptionist_options *o)
         return TRP_ENOMEM;
     }
     for (size_t i = 0; i < o->permissions_count; i++) {
-        const char *equals = strchr(o->permissions[i], '=');
+        const char *equals = strrchr(o->permissions[i], '=');
         if (equals == NULL || equals == o->permissions[i] || equals[1] == '\0') {
             trpi_log(r->system, TRP_LOG_ERROR, "client",
-                     "cluster.client.receptionist.permissions '%.100s': write SERVICE=NAME, the "
-                     "name in the certificate of clients that reach the service",
+                     "cluster.client.receptionist.permissions '%.100s': write SERVICE=NAME or "
+                     "topic:TOPIC=NAME, the name in the certificate of clients that reach it",
                      o->permissions[i]);
             return TRP_EINVAL;
         }
@@ -310,6 +462,16 @@ leave_task(void *arg, uint64_t task)
     trp_system_tell(r->system, r->actor, &reception_leave_type, &task, sizeof task);
 }
 
+/* The mediator through which all services of a name are reached. */
+static trp_err
+mediator_begin(reception *r)
+{
+    trp_mediator_options options = TRP_MEDIATOR_OPTIONS_INIT;
+    options.name = RECEPTION_MEDIATOR;
+    options.role = r->role[0] == '\0' ? NULL : r->role;
+    return trp_mediator_start(r->system, &options, &r->services_all);
+}
+
 trp_err
 trpi_receptionist_open(trp_system *system, trpi_remote *remote,
                        const trpi_receptionist_options *options)
@@ -333,6 +495,10 @@ trpi_receptionist_open(trp_system *system, trpi_remote *remote,
     r->options.silence_ms = or_default(options->silence_ms, TRPI_RECEPTIONIST_SILENCE_MS_DEFAULT);
     r->options.clients_max = or_default(options->clients_max, TRPI_RECEPTIONIST_CLIENTS_DEFAULT);
     err = permissions_keep(r, options);
+    if (err != TRP_OK) {
+        return err;
+    }
+    err = mediator_begin(r);
     if (err != TRP_OK) {
         return err;
     }

@@ -1,4 +1,4 @@
-/* cookie_file.h - the secret that a node asks of its peers, and the files that hold one.
+/* cookie_reader.h - the secret that a node asks of its peers, and the files that hold one.
  *
  * On loopback every local user reaches a port. So a node that advertises an address there, and has
  * neither TLS nor a configured cookie, asks its peers for the cookie of its user: a file that the
@@ -15,19 +15,9 @@
 #include <troupe/base.h>
 
 #include "base/config.h"
+#include "base/cookie_reader.h"
 
-enum {
-    TRPI_COOKIE_FILE_PATH_BYTES = 512, /* with its NUL */
-    TRPI_COOKIE_FILE_TEXT_BYTES = 256, /* of one cookie, with its NUL */
-    TRPI_COOKIE_FILE_WHY_BYTES = 1000  /* two paths, and what to do */
-};
-
-typedef struct trpi_node_secrets {
-    char now[TRPI_COOKIE_FILE_TEXT_BYTES];    /* "": peers are not asked for one */
-    char before[TRPI_COOKIE_FILE_TEXT_BYTES]; /* accepted as well; "": none */
-    char file[TRPI_COOKIE_FILE_PATH_BYTES];   /* that both are from; "": the configuration */
-    bool is_users; /* file is that of the user, for loopback, and not a configured one */
-} trpi_node_secrets;
+typedef trpi_cookie_secrets trpi_node_secrets;
 
 typedef enum trpi_secrets_use {
     TRPI_SECRETS_KEYS,  /* the keys alone, no file is looked at */
@@ -50,10 +40,6 @@ trp_err trpi_node_secrets_load(const trpi_config *config, trpi_secrets_use use,
  * and is often readable by all: a warning, no error. why: at least TRPI_COOKIE_FILE_WHY_BYTES. */
 bool trpi_node_secret_stands_open(const trpi_config *config, char *why);
 
-/* Read one or two cookies, each on a line of its own. why: at least TRPI_COOKIE_FILE_WHY_BYTES.
- * Errors: TRP_ENOENT, TRP_ECONFIG (others may read it, another user's, no cookie), TRP_EIO. */
-trp_err trpi_cookie_file_read(const char *path, bool is_users, trpi_node_secrets *ret_secrets,
-                              char *why);
 /* Make a file with a new cookie, mode 0400, and the directories above it, but not those that the
  * first `kept` bytes of path name. It appears whole, and when another process was faster that one's
  * stays: TRP_OK, too.

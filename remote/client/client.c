@@ -14,12 +14,14 @@
  */
 #include "remote/client/client.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <troupe/remoting.h>
 
 #include "base/alloc.h"
+#include "base/cookie_reader.h"
 #include "base/mutex.h"
 #include "base/sized.h"
 #include "remote/client/stub.h"
@@ -34,6 +36,20 @@ trp_type trp_client_contact_type =
     LOCAL_TYPE("contact", sizeof(trp_client_contact), trp_client_contact_tag, 0);
 trp_type trp_receptionist_client_type =
     LOCAL_TYPE("client", sizeof(trp_receptionist_client), trp_receptionist_client_tag, 0);
+static const trp_field delivery_fields[] = {
+    { "delivered", TRP_FIELD_u64, offsetof(trp_client_delivery, delivered), NULL },
+    { "nodes", TRP_FIELD_u32, offsetof(trp_client_delivery, nodes), NULL },
+    { "silent", TRP_FIELD_u32, offsetof(trp_client_delivery, silent), NULL },
+};
+trp_type trp_client_delivery_type = { "troupe-client.delivery",
+                                      sizeof(trp_client_delivery),
+                                      trp_client_delivery_tag,
+                                      0,
+                                      delivery_fields,
+                                      sizeof delivery_fields / sizeof delivery_fields[0],
+                                      0 };
+trp_type trp_client_reach_type =
+    LOCAL_TYPE("reach", sizeof(trp_client_reach), trp_client_reach_tag, 0);
 trp_type client_note_type = LOCAL_TYPE("note", 0, 3, TRP_TYPE_VARIABLE);
 trp_type client_tick_type = LOCAL_TYPE("tick", 0, 4, 0);
 trp_type client_doors_type = LOCAL_TYPE("doors", sizeof(client_doors), 5, 0);
@@ -42,14 +58,15 @@ trp_type client_wanted_type = LOCAL_TYPE("wanted", sizeof(uint64_t), 7, 0);
 static trp_type *const client_types[] = { &trp_client_contact_type, &trp_receptionist_client_type,
                                           &client_note_type,        &client_tick_type,
                                           &client_doors_type,       &client_ended_type,
-                                          &client_wanted_type };
-static const trp_protocol client_protocol = { "troupe-client", client_types,
-                                              sizeof client_types / sizeof client_types[0], 0 };
+                                          &client_wanted_type,      &trp_client_delivery_type,
+                                          &trp_client_reach_type };
+const trp_protocol trp_client_protocol = { "troupe-client", client_types,
+                                           sizeof client_types / sizeof client_types[0], 0 };
 
 trp_err
 trpi_client_types_register(void)
 {
-    return trp_protocol_register(&client_protocol);
+    return trp_protocol_register(&trp_client_protocol);
 }
 
 typedef struct client_note { /* a frame, in the actor's mailbox */
@@ -60,12 +77,14 @@ typedef struct client_note { /* a frame, in the actor's mailbox */
 typedef struct opening { /* a service that a stub stands for; by number - 1 */
     bool is_open, asked;
     uint64_t asked_ms;
+    int32_t told; /* what the last event said: trp_err; -1: there was none */
 } opening;
 
 struct client_state {
     struct trp_client *client;
     trpi_node_id contact; /* uid 0: none */
     bool hello_due;       /* the last one was not sent */
+    uint32_t rounds;      /* without a contact, that events have told */
     opening services[TRP_CLIENT_SERVICES_MAX];
 };
 
@@ -139,19 +158,41 @@ service_ask(struct client_state *s, uint64_t number)
         return;
     }
     trpi_client_frame frame = { .word = TRPI_CLIENT_OPEN, .number = number };
+    frame.kind = service->kind;
     (void)snprintf(frame.name, sizeof frame.name, "%s", service->name);
     o->asked = true;
     o->asked_ms = now_ms(s->client);
     (void)frame_send(s->client, &s->contact, &frame); /* lost: asked again */
 }
 
+/* Publish whether a service can be reached, when that has changed. */
 static void
-doors_give(struct client_state *s, trp_ctx *ctx, uint64_t number, const client_doors *doors)
+reach_tell(struct client_state *s, trp_ctx *ctx, const client_service *service, trp_err err,
+           const char *reason)
+{
+    opening *o = &s->services[service->number - 1];
+    trp_client_reach event;
+    if (o->told == (int32_t)err) {
+        return;
+    }
+    memset(&event, 0, sizeof event);
+    event.service = service->actor;
+    event.reachable = err == TRP_OK;
+    event.err = o->told = (int32_t)err;
+    (void)snprintf(event.reason, sizeof event.reason, "%s", reason);
+    trp_publish(ctx, &trp_client_reach_type, &event, sizeof event);
+}
+
+/* err, why: why there are none. */
+static void
+doors_give(struct client_state *s, trp_ctx *ctx, uint64_t number, const client_doors *doors,
+           trp_err err, const char *why)
 {
     const client_service *service = service_of(s->client, number);
     s->services[number - 1].is_open = !trp_ref_is_none(doors->tells);
     if (service != NULL) {
         trp_tell(ctx, service->actor, &client_doors_type, doors, sizeof *doors);
+        reach_tell(s, ctx, service, err, why);
     }
 }
 
@@ -162,7 +203,7 @@ doors_take_all(struct client_state *s, trp_ctx *ctx)
     const client_doors none = { TRP_REF_NONE, TRP_REF_NONE };
     for (uint64_t number = 1; number <= TRP_CLIENT_SERVICES_MAX; number++) {
         if (s->services[number - 1].is_open) {
-            doors_give(s, ctx, number, &none);
+            doors_give(s, ctx, number, &none, TRP_ECONN, "there is no contact");
         }
         s->services[number - 1].asked = false;
     }
@@ -202,6 +243,28 @@ event_publish(const struct client_state *s, trp_ctx *ctx, const trpi_address *co
                                  "next=\"reconnect_timeout_ms sets the time\""
                                : "contact lost reason=\"%s\" next=\"the client looks for another "
                                  "one, messages wait\"",
+                       event.reason);
+    }
+    trp_publish(ctx, &trp_client_contact_type, &event, sizeof event);
+}
+
+/* All contacts were asked, and none has taken the client. */
+static void
+rounds_tell(struct client_state *s, trp_ctx *ctx)
+{
+    const trpi_client_engine *engine = &s->client->engine;
+    trp_client_contact event;
+    if (engine->rounds <= s->rounds) {
+        s->rounds = engine->rounds;
+        return;
+    }
+    memset(&event, 0, sizeof event);
+    event.rounds = s->rounds = engine->rounds;
+    (void)snprintf(event.reason, sizeof event.reason, "%s", engine->why);
+    if (engine->rounds == 1) {
+        trp_system_log(s->client->system, TRP_LOG_WARNING, "client",
+                       "no contact takes this client reason=\"%s\" next=\"they are asked again, "
+                       "messages wait\"",
                        event.reason);
     }
     trp_publish(ctx, &trp_client_contact_type, &event, sizeof event);
@@ -255,6 +318,7 @@ actions_do(struct client_state *s, trp_ctx *ctx)
             break;
         }
     }
+    rounds_tell(s, ctx);
 }
 
 /* ---- what the actor is told ------------------------------------------------------------------ */
@@ -265,6 +329,8 @@ doors_opened(struct client_state *s, trp_ctx *ctx, const client_note *note)
     const trpi_client_frame *frame = &note->frame;
     client_doors doors = { TRP_REF_NONE, TRP_REF_NONE };
     uint32_t node = 0;
+    trp_err err = TRP_ENOENT;
+    const char *why = "it has ended, or was unregistered";
     if (frame->number == 0 || frame->number > TRP_CLIENT_SERVICES_MAX ||
         !trpi_node_id_equal(&note->from, &s->contact)) {
         return;
@@ -273,13 +339,20 @@ doors_opened(struct client_state *s, trp_ctx *ctx, const client_note *note)
         trpi_node_meet(s->client->system, &note->from, &node) == TRP_OK) {
         doors.tells = (trp_ref){ node, frame->slot, frame->generation, 0 };
         doors.asks = (trp_ref){ node, frame->ask_slot, frame->ask_generation, 0 };
+        err = TRP_OK;
+        why = "";
     } else if (frame->word == TRPI_RECEPTIONIST_REFUSED) {
+        const client_service *service = service_of(s->client, frame->number);
+        if (service != NULL) {
+            reach_tell(s, ctx, service, frame->err != 0 ? (trp_err)frame->err : TRP_EINTERNAL,
+                       frame->why);
+        }
         trp_system_log(s->client->system, TRP_LOG_DEBUG, "client",
                        "service not reachable contact-says=\"%s\" next=\"asked again\"",
                        frame->why);
         return;
     }
-    doors_give(s, ctx, frame->number, &doors);
+    doors_give(s, ctx, frame->number, &doors, err, why);
     s->services[frame->number - 1].asked = false;
 }
 
@@ -379,6 +452,9 @@ client_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     struct client_state *s = state;
     memcpy(&s->client, trp_msg_payload(args), sizeof s->client);
+    for (size_t i = 0; i < TRP_CLIENT_SERVICES_MAX; i++) {
+        s->services[i].told = -1;
+    }
     trp_err err = trp_timer_repeat(ctx, TICK_KEY, TICK_MS, TICK_MS, &client_tick_type, NULL, 0);
     err = err == TRP_OK ? trp_subscribe(ctx, &trp_association_event_type) : err;
     if (err == TRP_OK) {
@@ -461,21 +537,51 @@ or_default(uint32_t given, uint32_t value)
     return given != 0 ? given : value;
 }
 
+/* Read the file of the cookie, if there is one. */
+static trp_err
+cookie_read(trp_system *system, const trp_client_options *o, trpi_cookie_secrets *secrets)
+{
+    char path[TRPI_COOKIE_FILE_PATH_BYTES], why[TRPI_COOKIE_FILE_WHY_BYTES] = "";
+    const char *file = o->cookie_file;
+    size_t kept;
+    trp_err err = TRP_OK;
+    if (file == NULL) {
+        return TRP_OK;
+    }
+    bool is_users = strcmp(file, TRP_CLIENT_COOKIE_OF_USER) == 0;
+    if (is_users) {
+        err = trpi_cookie_file_of_user(path, &kept, why);
+        file = path;
+    }
+    err = err == TRP_OK ? trpi_cookie_file_read(file, is_users, secrets, why) : err;
+    if (err == TRP_OK || (err == TRP_ENOENT && is_users)) {
+        return TRP_OK;
+    }
+    trp_system_log(system, TRP_LOG_ERROR, "client", "cookie_file: %s", why);
+    return TRP_ECONFIG;
+}
+
 static trp_err
 remoting_start(trp_system *system, const trp_client_options *o, trpi_remote **ret_remote)
 {
+    trpi_cookie_secrets secrets = { "", "", "", false };
     char why[400] = "";
     trpi_remote_options options;
     memset(&options, 0, sizeof options);
     options.nameless = true;
-    options.cookie = o->cookie;
+    trp_err err = cookie_read(system, o, &secrets);
+    if (err != TRP_OK) {
+        return err;
+    }
+    options.cookie = o->cookie != NULL ? o->cookie : secrets.now[0] != '\0' ? secrets.now : NULL;
     options.tls = o->tls_ca != NULL;
     options.tls_ca = o->tls_ca;
     options.tls_cert = o->tls_cert;
     options.tls_key = o->tls_key;
     options.why = why;
     options.why_bytes = sizeof why;
-    trp_err err = trpi_remote_start(system, &options, ret_remote);
+    err = trpi_remote_start(system, &options, ret_remote);
+    explicit_bzero(&secrets, sizeof secrets);
     if (err == TRP_ECONFIG) {
         trp_system_log(system, TRP_LOG_ERROR, "client", "TLS or cookie cannot be used: %s", why);
     }
@@ -521,7 +627,8 @@ trp_client_open(trp_system *system, const trp_client_options *options, trp_clien
 {
     trp_client_options own = TRP_CLIENT_OPTIONS_INIT;
     if (system == NULL || ret_client == NULL || options == NULL ||
-        !TRPI_SIZED_COPY(options, &own, tls_key) ||
+        !TRPI_SIZED_COPY(options, &own, cookie_file) ||
+        (own.cookie != NULL && own.cookie_file != NULL) ||
         (own.buffer_msgs_max > TRP_CLIENT_BUFFER_MSGS_MAX &&
          own.buffer_msgs_max != TRP_CLIENT_BUFFER_NONE)) {
         return TRP_EINVAL;
@@ -585,7 +692,8 @@ trp_client_close(trp_client *client)
 
 /* By the lock: add the service, whose actor does not exist yet. */
 static trp_err
-service_add(struct trp_client *client, const char *name, client_service **ret_service)
+service_add(struct trp_client *client, uint32_t kind, const char *name,
+            client_service **ret_service)
 {
     if (client->closed) {
         return TRP_ECLOSED;
@@ -599,6 +707,7 @@ service_add(struct trp_client *client, const char *name, client_service **ret_se
     }
     (void)snprintf(service->name, sizeof service->name, "%s", name);
     service->client = client;
+    service->kind = kind;
     service->number = client->services_count + 1u;
     trp_err err = actor_spawn(client, &client_stub_behaviour, "default", service, &service->actor);
     if (err != TRP_OK) {
@@ -612,25 +721,55 @@ service_add(struct trp_client *client, const char *name, client_service **ret_se
     return TRP_OK;
 }
 
-trp_err
-trp_client_service(trp_client *client, const char *name, trp_ref *ret_service)
+/* Find or make the actor that stands for it. */
+static trp_err
+service_get(trp_client *client, uint32_t kind, const char *name, trp_ref *ret_service)
 {
     trp_err err = TRP_OK;
-    if (client == NULL || name == NULL || ret_service == NULL || name[0] == '\0' ||
-        strlen(name) > TRP_CLIENT_SERVICE_NAME_BYTES_MAX) {
-        return TRP_EINVAL;
-    }
     pthread_mutex_lock(&client->lock);
     client_service *service = client->services;
-    while (service != NULL && strcmp(service->name, name) != 0) {
+    while (service != NULL && (service->kind != kind || strcmp(service->name, name) != 0)) {
         service = service->next;
     }
     if (service == NULL) {
-        err = service_add(client, name, &service);
+        err = service_add(client, kind, name, &service);
     }
     if (err == TRP_OK) {
         *ret_service = service->actor;
     }
     pthread_mutex_unlock(&client->lock);
     return err;
+}
+
+static bool
+name_is_good(const char *name)
+{
+    return name != NULL && name[0] != '\0' && strlen(name) <= TRP_CLIENT_SERVICE_NAME_BYTES_MAX;
+}
+
+trp_err
+trp_client_service(trp_client *client, const char *name, trp_ref *ret_service)
+{
+    return client == NULL || !name_is_good(name) || ret_service == NULL
+               ? TRP_EINVAL
+               : service_get(client, TRPI_CLIENT_SERVICE, name, ret_service);
+}
+
+trp_err
+trp_client_service_all(trp_client *client, const char *name, trp_ref *ret_services)
+{
+    return client == NULL || !name_is_good(name) || ret_services == NULL
+               ? TRP_EINVAL
+               : service_get(client, TRPI_CLIENT_ALL, name, ret_services);
+}
+
+trp_err
+trp_client_topic(trp_client *client, const char *topic, trp_ref *ret_topic)
+{
+    if (client == NULL || topic == NULL || topic[0] == '\0' || ret_topic == NULL) {
+        return TRP_EINVAL;
+    }
+    return strnlen(topic, TRP_TOPIC_BYTES_MAX + 1) > TRP_TOPIC_BYTES_MAX
+               ? TRP_ELIMIT
+               : service_get(client, TRPI_CLIENT_TOPIC, topic, ret_topic);
 }

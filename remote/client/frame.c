@@ -33,8 +33,9 @@ trpi_client_frame_encode(const trpi_client_frame *frame, trpi_buffer *out)
     trpi_pack_writer w = { .buffer = *out, .limit = TRPI_CLIENT_FRAME_BYTES_MAX };
     uint32_t pairs = 1u + (frame->client != 0) + (frame->number != 0) + (frame->slot != 0) +
                      (frame->generation != 0) + (frame->ask_slot != 0) +
-                     (frame->ask_generation != 0) + (frame->name[0] != '\0') +
-                     (frame->why[0] != '\0') + (frame->contacts_count != 0);
+                     (frame->ask_generation != 0) + (frame->kind != 0) + (frame->err != 0) +
+                     (frame->name[0] != '\0') + (frame->why[0] != '\0') +
+                     (frame->contacts_count != 0);
     trpi_pack_map(&w, pairs);
     pack_number(&w, "w", frame->word);
     pack_number(&w, "c", frame->client);
@@ -43,6 +44,8 @@ trpi_client_frame_encode(const trpi_client_frame *frame, trpi_buffer *out)
     pack_number(&w, "g", frame->generation);
     pack_number(&w, "S", frame->ask_slot);
     pack_number(&w, "G", frame->ask_generation);
+    pack_number(&w, "k", frame->kind);
+    pack_number(&w, "e", frame->err);
     pack_name(&w, "n", frame->name);
     pack_name(&w, "why", frame->why);
     if (frame->contacts_count != 0) {
@@ -120,13 +123,13 @@ trpi_client_frame_decode(const uint8_t *bytes, size_t count, trpi_client_frame *
     }
     memset(&frame, 0, sizeof frame);
     const trpi_pack_value *root = trpi_pack_root(doc);
-    bool ok = get_u32(root, "w", &frame.word) && frame.word != 0 &&
-              get_u32(root, "c", &frame.client) &&
-              get_number(root, "i", UINT64_MAX, &frame.number) && get_u32(root, "s", &frame.slot) &&
-              get_u32(root, "g", &frame.generation) && get_u32(root, "S", &frame.ask_slot) &&
-              get_u32(root, "G", &frame.ask_generation) &&
-              get_name(root, "n", frame.name, sizeof frame.name) &&
-              get_name(root, "why", frame.why, sizeof frame.why) && get_contacts(root, &frame);
+    bool ok =
+        get_u32(root, "w", &frame.word) && frame.word != 0 && get_u32(root, "c", &frame.client) &&
+        get_number(root, "i", UINT64_MAX, &frame.number) && get_u32(root, "s", &frame.slot) &&
+        get_u32(root, "g", &frame.generation) && get_u32(root, "S", &frame.ask_slot) &&
+        get_u32(root, "G", &frame.ask_generation) && get_u32(root, "k", &frame.kind) &&
+        get_u32(root, "e", &frame.err) && get_name(root, "n", frame.name, sizeof frame.name) &&
+        get_name(root, "why", frame.why, sizeof frame.why) && get_contacts(root, &frame);
     trpi_pack_doc_free(doc);
     if (!ok) {
         return TRP_EDATA;

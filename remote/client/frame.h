@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 
 #define TRPI_CLIENT_CONTACTS_MAX 8        /* in a frame */
-#define TRPI_CLIENT_NAME_BYTES_MAX 255    /* of a service */
+#define TRPI_CLIENT_NAME_BYTES_MAX 1024   /* of a topic; of a service less */
 #define TRPI_CLIENT_WHY_BYTES 160         /* of a sentence, with its NUL */
 #define TRPI_CLIENT_FRAME_BYTES_MAX 16384 /* of a frame */
 
@@ -15,7 +15,7 @@
 enum trpi_client_word {
     TRPI_CLIENT_HELLO = 1, /* take me; also while taken: give me contacts */
     TRPI_CLIENT_PING = 2,
-    TRPI_CLIENT_OPEN = 3,  /* number, name: let me reach that service */
+    TRPI_CLIENT_OPEN = 3,  /* number, name, kind: let me reach that service */
     TRPI_CLIENT_CLOSE = 4, /* number */
     TRPI_CLIENT_ENDED = 5, /* slot, generation: an actor of mine that had tunnels */
     TRPI_CLIENT_BYE = 6
@@ -25,13 +25,20 @@ enum trpi_receptionist_word {
     TRPI_RECEPTIONIST_WELCOME = 1, /* contacts */
     TRPI_RECEPTIONIST_PONG = 2,
     TRPI_RECEPTIONIST_OPENED = 3,   /* number; the doors for tells and for asks */
-    TRPI_RECEPTIONIST_REFUSED = 4,  /* number, 0: the client itself; why */
+    TRPI_RECEPTIONIST_REFUSED = 4,  /* number, 0: the client itself; err, why */
     TRPI_RECEPTIONIST_MOVE = 5,     /* contacts: this node leaves */
     TRPI_RECEPTIONIST_CLOSED = 6,   /* number: its actor has ended */
     TRPI_RECEPTIONIST_STRANGER = 7, /* say HELLO first: this incarnation does not know you */
-    TRPI_RECEPTIONIST_FIND = 20,    /* number, name */
+    TRPI_RECEPTIONIST_FIND = 20,    /* number, name, kind */
     TRPI_RECEPTIONIST_FOUND = 21,   /* number, slot, generation */
     TRPI_RECEPTIONIST_ABSENT = 22   /* number */
+};
+
+/* The things that have names. Numbers of the wire. */
+enum trpi_client_kind {
+    TRPI_CLIENT_SERVICE = 0, /* one actor that is registered under it */
+    TRPI_CLIENT_ALL = 1,     /* all of them, on all nodes */
+    TRPI_CLIENT_TOPIC = 2
 };
 
 typedef struct trpi_client_frame {
@@ -40,6 +47,8 @@ typedef struct trpi_client_frame {
     uint64_t number; /* of a service: the client's; of a search: the receptionist's */
     uint32_t slot, generation;
     uint32_t ask_slot, ask_generation;
+    uint32_t kind; /* of trpi_client_kind */
+    uint32_t err;  /* trp_err */
     char name[TRPI_CLIENT_NAME_BYTES_MAX + 1];
     char why[TRPI_CLIENT_WHY_BYTES];
     uint32_t contacts_count;

@@ -13,6 +13,7 @@ typedef struct client_service { /* of the client's list; freed with it */
     struct client_service *next;
     struct trp_client *client;
     uint64_t number;
+    uint32_t kind; /* of trpi_client_kind */
     trp_ref actor;
     char name[TRPI_CLIENT_NAME_BYTES_MAX + 1];
 } client_service;

@@ -325,7 +325,9 @@ tests_unit_client_client_tests_SOURCES = \
 	tests/unit/client/cluster_test.c \
 	tests/unit/client/engine_test.c \
 	tests/unit/client/frame_test.c \
-	tests/unit/client/sessions_test.c
+	tests/unit/client/keys_test.c \
+	tests/unit/client/sessions_test.c \
+	tests/unit/client/topic_test.c
 
 check_PROGRAMS += tests/unit/node/node_tests
 tests_unit_node_node_tests_LDADD = $(unit_ldadd)

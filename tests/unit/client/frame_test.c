@@ -15,6 +15,8 @@ full_frame(void)
                                 .generation = 3,
                                 .ask_slot = 4,
                                 .ask_generation = 5,
+                                .kind = TRPI_CLIENT_TOPIC,
+                                .err = TRP_ENOENT,
                                 .name = "orders",
                                 .why = "because",
                                 .contacts_count = 2 };
