@@ -53,7 +53,13 @@
     F(FOLLOW, "follow", 'f', NULL, "go on with what comes next")                                   \
     F(LEVEL, "level", 0, "LEVEL",                                                                  \
       "only lines of this level or above: error, warning, info, debug")                            \
-    F(COMPONENT, "component", 0, "NAME", "only lines of this room or actor, and of those below it")
+    F(COMPONENT, "component", 0, "NAME",                                                           \
+      "only lines of this room or actor, and of those below it")                                   \
+    F(VIA, "via", 0, "HOST:PORT", "through a receptionist, from a host without a node")            \
+    F(CACERT, "cacert", 0, "FILE", "for --via: the authority of the cluster's certificates")       \
+    F(CERT, "cert", 0, "FILE", "for --via: own certificate")                                       \
+    F(KEY, "key", 0, "FILE", "for --via: its key")                                                 \
+    F(COOKIE_FILE, "cookie-file", 0, "FILE", "for --via: file with the cluster's cookie")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -233,8 +239,13 @@ bool trpi_cli_table_row(trpi_cli_table *table, unsigned columns, const char *con
 void trpi_cli_table_print(const trpi_cli_table *table, const char *indent);
 void trpi_cli_table_fini(trpi_cli_table *table);
 
-/* library.c. Call `int name(int, char **)` of libtroupe; 69 when it cannot be loaded. */
+/* library.c. Find a function of libtroupe; NULL, with the reason printed: exit 69. */
+void *trpi_cli_library_function(const char *name);
+/* Call `int name(int, char **)` of libtroupe; 69 when it cannot be loaded. */
 int trpi_cli_library_call(const char *name, int argc, char **argv);
+
+/* via.c. Do the request (taken) through a receptionist, as trpi_cli_call does it through a node. */
+int trpi_cli_via_run(trpi_cli *cli, cJSON *request, cJSON **ret_final);
 
 /* help.c, completion.c */
 void trpi_cli_help_all(FILE *stream);

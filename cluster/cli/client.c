@@ -446,6 +446,11 @@ progress_print(trpi_cli *cli, const cJSON *object, void *arg)
 static int
 request_run(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final)
 {
+    if (trpi_cli_has(cli, TRPI_CLI_VIA)) {
+        int via_code = trpi_cli_via_run(cli, request, ret_final);
+        object_clean(*ret_final, cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
+        return via_code;
+    }
     *ret_final = NULL;
     uint64_t deadline_ms =
         cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + TRPI_CLI_GRACE_MS;

@@ -29,6 +29,14 @@ static int
 path_resolve(trpi_cli *cli, const char *word, char **ret_path)
 {
     const char *member = trpi_cli_text(cli, TRPI_CLI_ON);
+    if (trpi_cli_has(cli, TRPI_CLI_VIA)) { /* the name of a service */
+        *ret_path = member == NULL ? trpi_strdup(word) : NULL;
+        return *ret_path != NULL ? 0
+               : member == NULL  ? trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory")
+                                 : trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                                                 "--on is for a path; with --via write the name "
+                                                  "of a service");
+    }
     if (member == NULL && cli->command->run == trpi_cli_run_tree && strchr(word, '/') == NULL) {
         member = word;
         word = "/";

@@ -14,6 +14,7 @@
 #define SHORT TRPI_CTL_TIMEOUT_MS_DEFAULT
 #define LONG TRPI_CTL_TIMEOUT_MS_LONG
 #define BIT TRPI_CLI_BIT
+#define VIA (BIT(VIA) | BIT(CACERT) | BIT(CERT) | BIT(KEY) | BIT(COOKIE_FILE))
 
 #define MEMBER_TEXT                                                                                \
     "MEMBER is an address (troupe.tcp://demo@10.0.0.2:2552), demo@10.0.0.2:2552, 10.0.0.2:2552, "  \
@@ -305,8 +306,10 @@ const trpi_cli_command trpi_cli_commands[] = {
           "/cluster/TYPE/ID is an entity, wherever it lives (its type is started on this node).\n"
           "TEXT that parses as a JSON object, array, number or literal has type json, other "
           "text string;\n"
-          "--type NAME encodes JSON for a registered type. - or no TEXT reads stdin.\n",
-      .flags = BIT(TYPE) | BIT(ON),
+          "--type NAME encodes JSON for a registered type. - or no TEXT reads stdin.\n"
+          "With --via PATH is the name of a service that is registered for clients; no node is "
+          "needed on this host.\n",
+      .flags = BIT(TYPE) | BIT(ON) | VIA,
       .outputs = ANSWER,
       .args_min = 1,
       .args_max = 2,
@@ -319,7 +322,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "ask an actor and print its reply",
       .text = "Arguments as for send. Exit 1: the actor refused the message; 65: it could not "
               "decode the message;\n68: no actor at PATH; 75: no reply in time.\n",
-      .flags = BIT(TYPE) | BIT(ON) | BIT(COUNT),
+      .flags = BIT(TYPE) | BIT(ON) | BIT(COUNT) | VIA,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_min = 1,
       .args_max = 2,
@@ -332,7 +335,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "publish a message to a topic, and say to how many it was delivered",
       .text = "Arguments as for send. Exit 68: nobody subscribes to TOPIC; 75: no answer of any "
               "node in time.\n",
-      .flags = BIT(TYPE),
+      .flags = BIT(TYPE) | VIA,
       .outputs = ANSWER,
       .args_min = 1,
       .args_max = 2,

@@ -59,26 +59,33 @@ library_open(void)
     return library != NULL ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
 }
 
+void *
+trpi_cli_library_function(const char *name)
+{
+    void *library = library_open();
+    const char *(*version)(void);
+    if (library == NULL) {
+        const char *why = dlerror();
+        (void)trpi_cli_fail(0, "cannot load " LIBRARY ": %s", why != NULL ? why : "unknown");
+        return NULL;
+    }
+    *(void **)&version = dlsym(library, "trp_version");
+    if (version == NULL || strcmp(version(), TRP_VERSION) != 0) {
+        (void)trpi_cli_fail(0, LIBRARY " is version %s, this program is " TRP_VERSION,
+                            version != NULL ? version() : "unknown");
+        return NULL;
+    }
+    void *function = dlsym(library, name);
+    if (function == NULL) {
+        (void)trpi_cli_fail(0, LIBRARY " was built without %s", name);
+    }
+    return function;
+}
+
 int
 trpi_cli_library_call(const char *name, int argc, char **argv)
 {
-    void *library = library_open();
-    if (library == NULL) {
-        const char *why = dlerror();
-        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "cannot load " LIBRARY ": %s",
-                             why != NULL ? why : "unknown");
-    }
-    const char *(*version)(void);
     int (*function)(int, char **);
-    *(void **)&version = dlsym(library, "trp_version");
-    *(void **)&function = dlsym(library, name);
-    if (version == NULL || strcmp(version(), TRP_VERSION) != 0) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
-                             LIBRARY " is version %s, this program is " TRP_VERSION,
-                             version != NULL ? version() : "unknown");
-    }
-    if (function == NULL) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, LIBRARY " was built without %s", name);
-    }
-    return function(argc, argv);
+    *(void **)&function = trpi_cli_library_function(name);
+    return function == NULL ? TRPI_CTL_EXIT_UNREACHABLE : function(argc, argv);
 }

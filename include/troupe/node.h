@@ -146,6 +146,24 @@ TRP_API int trp_config_main(int argc, char **argv);
 TRP_API int trp_cert_main(int argc, char **argv);
 TRP_API int trp_cookie_main(int argc, char **argv);
 
+/* Called once with the answer, a JSON object, which is borrowed until it returns. */
+typedef void (*trp_via_answer_fn)(void *arg, const char *answer);
+
+/* Do what `troupe --via` does: send a message to a service of a cluster, ask it, or publish to a
+ * topic, from a process that is no node and has no system of its own. The request is a JSON object:
+ * "cmd" (send, ask, publish), "path" (the name), "type", "text", "timeoutMs", "via" ("host:port",
+ * several with commas), and where wanted "cacert", "cert", "key", "cookieFile". The answer is that
+ * of the control socket: "ok", and if not, "exit", "error" and "hint".
+ *
+ * Ownership: borrows request; arg is passed through.
+ * Errors:    TRP_EINVAL  request is no JSON, or answer is NULL
+ *            TRP_ENOMEM  out of memory
+ *            all others come in the answer
+ * Thread:    any; may block until there is an answer; never from a behaviour.
+ * Source:    CONTRIB-24.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_via_call(const char *request, trp_via_answer_fn answer,
+                                            void *arg);
+
 /* The program `troupe journal`: tables, ids, events, backup and check of the journal that a node of
  * this configuration uses. argv[0] is the name of the command. Returns the exit code. Errors: none;
  * the exit code says.
