@@ -59,6 +59,7 @@ extern "C" {
  * writes it in line. */
 typedef struct trp_fsm {
     const struct trp_fsm_definition *priv_definition;
+    const struct trp_fsm_state *priv_states;
     void *priv_data, *priv_next_data;
     void *priv_more;
     const char *priv_next_name;

@@ -31,6 +31,7 @@
 
 #include "actor/actor.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/payload.h"
 
 enum { WAYS_BITS = 64 };
@@ -521,12 +522,13 @@ event_rest(trp_ctx *ctx, trp_fsm *fsm, const trp_msg *msg, trp_err err)
     return stepped == TRP_OK ? err : stepped;
 }
 
-/* Begin an event that is more than a number of a state; false: it was no event. */
-static __attribute__((noinline)) bool
-event_begin(trp_ctx *ctx, trp_fsm *fsm, const trp_msg *msg, trp_err *ret_err)
+/* Handle an event the long way: any message, any machine. */
+static __attribute__((noinline)) trp_err
+event_handle(trp_ctx *ctx, trp_fsm *fsm, const trp_msg *msg)
 {
-    if (is_own(msg) && !own_message(ctx, fsm, msg, ret_err)) {
-        return false;
+    trp_err err;
+    if (is_own(msg) && !own_message(ctx, fsm, msg, &err)) {
+        return err;
     }
     if ((fsm->priv_flags & (EVENT | NOTES)) != 0) {
         notes_drop(ctx, fsm); /* of a function that did not return */
@@ -534,27 +536,28 @@ event_begin(trp_ctx *ctx, trp_fsm *fsm, const trp_msg *msg, trp_err *ret_err)
     if ((fsm->priv_flags & HISTORY) != 0 || trpi_fsm_is_traced(ctx)) {
         event_note(ctx, fsm, msg);
     }
-    return true;
+    trp_receive_fn receive = fsm->priv_states[fsm->priv_state].receive;
+    fsm->priv_next = fsm->priv_state;
+    fsm->priv_flags |= EVENT;
+    return event_rest(ctx, fsm, msg, receive == NULL ? TRP_EUNHANDLED : receive(ctx, fsm, msg));
 }
 
 trp_err
 trp_fsm_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     trp_fsm *fsm = state;
-    uint32_t from = fsm->priv_state, flags = fsm->priv_flags;
-    bool is_plain = flags == SIMPLE && !is_own(msg) && !trpi_fsm_is_traced(ctx);
-    trp_err err;
-    if (!is_plain && !event_begin(ctx, fsm, msg, &err)) {
-        return err;
+    uint32_t from = fsm->priv_state;
+    if (UNLIKELY(fsm->priv_flags != SIMPLE || is_own(msg) || trpi_fsm_is_traced(ctx) ||
+                 fsm->priv_states[from].receive == NULL)) {
+        return event_handle(ctx, fsm, msg);
     }
-    trp_receive_fn receive = fsm->priv_definition->states[from].receive;
     fsm->priv_next = from;
-    fsm->priv_flags |= EVENT;
-    err = receive == NULL ? TRP_EUNHANDLED : receive(ctx, fsm, msg);
-    flags = fsm->priv_flags;
+    fsm->priv_flags = SIMPLE | EVENT;
+    trp_err err = fsm->priv_states[from].receive(ctx, fsm, msg);
     uint32_t next = fsm->priv_next;
-    if (!is_plain || err != TRP_OK || (flags & ~(uint32_t)GOTO) != (SIMPLE | EVENT) ||
-        fsm->priv_due_ns != 0 || next >= WAYS_BITS || (fsm->priv_ways[from] >> next & 1) == 0) {
+    if (UNLIKELY(err != TRP_OK || (fsm->priv_flags & ~(uint32_t)GOTO) != (SIMPLE | EVENT) ||
+                 fsm->priv_due_ns != 0 || next >= WAYS_BITS ||
+                 (fsm->priv_ways[from] >> next & 1) == 0)) {
         return event_rest(ctx, fsm, msg, err);
     }
     fsm->priv_state = next; /* of the step, this is all */
@@ -726,6 +729,7 @@ trp_fsm_start(trp_ctx *ctx, trp_fsm *fsm, const trp_fsm_definition *definition, 
     trpi_assert(trp_fsm_unsubscribe_type.number - trp_fsm_state_timeout_type.number == 2);
     memset(fsm, 0, sizeof *fsm);
     fsm->priv_definition = definition;
+    fsm->priv_states = definition->states;
     fsm->priv_state = fsm->priv_next = definition->first;
     memory_make(ctx, fsm);
     if (definition->first_timeout_ms != 0) {

@@ -121,7 +121,8 @@ round_ns(trp_system *system, const trp_behaviour *behaviour, uint64_t messages)
 static int
 run_fsm(const bench_options *options)
 {
-    uint64_t messages = options->count != 0 ? options->count : 2000000;
+    /* The clock of a process may have a resolution of 4 ms only. */
+    uint64_t messages = options->count != 0 ? options->count : 6000000;
     trp_system *system = bench_system(options);
     double plains[ROUNDS], machines[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
@@ -138,6 +139,6 @@ run_fsm(const bench_options *options)
 }
 
 const bench_workload bench_machine[] = {
-    { "fsm", "2 state machines against 2 plain actors, 9 rounds of 2 M messages", run_fsm },
+    { "fsm", "2 state machines against 2 plain actors, 9 rounds of 6 M messages", run_fsm },
     { NULL, NULL, NULL },
 };
