@@ -58,6 +58,7 @@
 #include <troupe/sharding.h>
 #include <troupe/shutdown.h>
 #include <troupe/singleton.h>
+#include <troupe/stm.h>
 #include <troupe/subject.h>
 #include <troupe/system.h>
 #include <troupe/tcp_pipeline.h>

@@ -31,3 +31,5 @@ troupe_sources += src/pattern/shutdown.c src/pattern/shutdown_plan.c src/pattern
 troupe_sources += src/pattern/aggregator.c src/pattern/backoff.c
 pkginclude_HEADERS += include/troupe/fsm.h
 troupe_sources += src/pattern/fsm.c src/pattern/fsm_definition.c src/pattern/fsm_timer.c
+pkginclude_HEADERS += include/troupe/stm.h
+troupe_sources += src/pattern/stm.c

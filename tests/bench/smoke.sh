@@ -48,6 +48,7 @@ smoke spawn_tree 10000 time:s
 smoke chameneos 20000 rate:meetings/s
 smoke forkjoin_throughput 60000 rate:messages/s
 smoke fsm 5000 plain:ns machine:ns ratio:x
+smoke stm 20000 rate:transfers/s lock:transfers/s
 smoke bigpayload 10000 rate:messages/s
 # What the document promises of idle actors: 2.7 million of them in a gigabyte, about 300 bytes each. A sanitizer has a
 # memory of its own.

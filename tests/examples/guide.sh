@@ -32,7 +32,7 @@ else
 fi
 
 missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Watching "Asking without waiting" Timers \
-    "Become and stash" "State machines" "Mailboxes and dispatchers" "Circuit breakers" "Persistent actors" Routers Sockets "Events and logs" Testing Configuration "A node of a cluster" "From C++" \
+    "Become and stash" "State machines" Transactions "Mailboxes and dispatchers" "Circuit breakers" "Persistent actors" Routers Sockets "Events and logs" Testing Configuration "A node of a cluster" "From C++" \
     "Rules for good actors"; do
     # the heading, and more than a line below it
     awk -v want="## $topic" '$0 == want { on = 1; next } /^## / { on = 0 } on { words += NF } END { exit words < 30 }' \

@@ -138,6 +138,8 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/seeded_test.c \
 	tests/unit/pattern/shutdown_plan_test.c \
 	tests/unit/pattern/shutdown_test.c \
+	tests/unit/pattern/stm_history_test.c \
+	tests/unit/pattern/stm_test.c \
 	tests/unit/pattern/storage_test.c \
 	tests/unit/pattern/subject_test.c \
 	tests/unit/pattern/supervision_test.c \
