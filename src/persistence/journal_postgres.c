@@ -532,9 +532,7 @@ journal_free(trpi_pg_journal *journal)
         return;
     }
     for (uint32_t i = 0; i < journal->conns_count; i++) {
-        if (journal->conns[i].conn != NULL) {
-            journal->pq->PQfinish(journal->conns[i].conn);
-        }
+        trpi_pg_conn_end(&journal->conns[i]);
     }
     for (uint32_t i = 0; i < TRPI_POSTGRES_STATEMENTS; i++) {
         trpi_free(journal->statements[i]);

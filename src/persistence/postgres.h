@@ -148,6 +148,8 @@ short trpi_pg_conn_events(const trpi_pg_conn *conn, int *ret_fd);
 uint64_t trpi_pg_conn_due(const trpi_pg_conn *conn);
 /* End it: changes in flight are failed, reads go back to the journal's queue. */
 void trpi_pg_conn_lose(trpi_pg_conn *conn, const char *why);
+/* End it for good, with the journal: all operations are answered. */
+void trpi_pg_conn_end(trpi_pg_conn *conn);
 /* The flight behind those that there are; the caller sends, and then calls sent. */
 trpi_pg_flight *trpi_pg_conn_flight(trpi_pg_conn *conn, trpi_pg_flight_kind kind);
 /* Sync and flush. A connection that cannot is lost. */

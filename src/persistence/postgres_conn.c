@@ -149,6 +149,20 @@ trpi_pg_conn_lose(trpi_pg_conn *conn, const char *why)
     journal->expiry_ns = 0;
 }
 
+void
+trpi_pg_conn_end(trpi_pg_conn *conn)
+{
+    while (conn->flights_count != 0) { /* its set-up: what it was told may have no sync yet */
+        trpi_pg_flight flight = flight_take(conn);
+        trpi_assert(flight.ops.first == NULL);
+        flight_clear(conn, &flight);
+    }
+    if (conn->conn != NULL) {
+        conn->journal->pq->PQfinish(conn->conn);
+        conn->conn = NULL;
+    }
+}
+
 static void
 conn_lose_by_libpq(trpi_pg_conn *conn)
 {

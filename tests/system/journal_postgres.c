@@ -5,7 +5,8 @@
  *   journal_postgres kit URL            the conformance kit
  *   journal_postgres load URL IDS       IDS writers at once, until SIGTERM, whatever happens to the
  *                                       server; then the stored events are compared with the
- *                                       acknowledged ones. Prints "acked N" for each thousand
+ *                                       acknowledged ones. Prints "acked N" for each thousand,
+ *                                       "begun N" when each id has an event
  *   journal_postgres wait URL           operations that wait for a server that is away, and limits
  *   journal_postgres hang URL PID       a server that takes connections and answers nothing: PID is
  *                                       its main process, which is stopped with its children
@@ -189,6 +190,7 @@ typedef struct writer {
     uint64_t epoch;
     uint64_t acked; /* the last number that was acknowledged, or found by a recovery */
     uint64_t seen;  /* by the reader beside the writers */
+    bool has_begun; /* it has an event */
     bool is_over;
 } writer;
 
@@ -198,7 +200,8 @@ typedef struct load {
     uint32_t count;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint32_t over; /* under lock, as all that follows */
+    uint32_t over;  /* under lock, as all that follows */
+    uint32_t begun; /* writers that have an event */
     bool is_stopping;
     uint64_t acks, failed, refused, lost, invented, fenced;
     char why[TRP_JOURNAL_WHY_BYTES];
@@ -221,6 +224,20 @@ writer_submit(writer *w, trp_journal_kind kind, trp_journal_done_fn done)
     w->load->driver->submit(w->load->driver->arg, &w->op);
 }
 
+/* The writer has events up to number. Under the lock. */
+static void
+writer_has(writer *w, uint64_t number)
+{
+    w->acked = number;
+    if (number != 0 && !w->has_begun) {
+        w->has_begun = true;
+        if (++w->load->begun == w->load->count) {
+            printf("begun %" PRIu32 "\n", w->load->count);
+            (void)fflush(stdout);
+        }
+    }
+}
+
 /* Find the highest number: the last acknowledged one, or that whose answer was lost. */
 static void
 recovered(trp_journal_op *op)
@@ -233,8 +250,8 @@ recovered(trp_journal_op *op)
     pthread_mutex_lock(&w->load->lock);
     w->load->lost += op->ret_number < w->acked;
     w->load->invented += op->ret_number > w->acked + 1;
+    writer_has(w, op->ret_number);
     pthread_mutex_unlock(&w->load->lock);
-    w->acked = op->ret_number;
     writer_next(w);
 }
 
@@ -257,7 +274,7 @@ appended(trp_journal_op *op)
     load *l = w->load;
     pthread_mutex_lock(&l->lock);
     if (op->outcome == TRP_JOURNAL_DONE) {
-        w->acked++;
+        writer_has(w, w->acked + 1);
         if (++l->acks % 1000 == 0) {
             printf("acked %" PRIu64 "\n", l->acks);
             (void)fflush(stdout);

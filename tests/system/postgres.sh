@@ -38,10 +38,11 @@ for ((i = 0; i < kills; i++)); do
     postgres_start
 done
 wait_until 120 acked $(($(now_acked) + 3000)) || fail writes_go_on_after_the_last_kill "$(now_acked)"
+check each_writer_stores_an_event wait_until 120 grep -q '^begun ' "$work/load"
 kill -TERM "$load_pid"
 wait "$load_pid"
 is writers_end_well "$?" 0
-grep -vE '^acked ' "$work/load"
+grep -vE '^(acked|begun) ' "$work/load"
 # Two batches of 100 may be in flight at each kill.
 failed=$(sed -n 's/^acks .* failed \([0-9]*\) .*/\1/p' "$work/load")
 judge only_what_was_in_flight_failed "${failed:-999999}" $((kills * 200)) appends
