@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -418,6 +419,45 @@ leave_timeout_note(const trpi_config *config, FILE *out)
     }
 }
 
+/* The owner of the lease that leaves after a partition stays Exiting as long as it keeps the lease:
+ * when it ends before, the other side may acquire it. */
+static void
+lease_leave_note(const trpi_config *config, FILE *out)
+{
+    static const char key[] = "cluster.leave-timeout";
+    static const struct {
+        const char *key;
+        size_t at;
+    } times[] = {
+        { "cluster.downing.stable-after", offsetof(trpi_downing_options, stable_after_ms) },
+        { "cluster.downing.down-all-when-unstable",
+          offsetof(trpi_downing_options, unstable_after_ms) },
+        { "cluster.downing.lease.acquire-lease-delay-for-minority",
+          offsetof(trpi_downing_options, lease_minority_delay_ms) },
+        { "cluster.downing.lease.release-after",
+          offsetof(trpi_downing_options, lease_release_after_ms) },
+        { "cluster.downing.lease.operation-timeout",
+          offsetof(trpi_downing_options, lease_timeout_ms) },
+    };
+    trpi_downing_options options;
+    memset(&options, 0, sizeof options);
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        *(uint32_t *)(void *)((char *)&options + times[i].at) =
+            (uint32_t)trpi_config_int(config, times[i].key);
+    }
+    uint64_t need_ms = trpi_downing_lease_hold_ms(&options);
+    if (strcmp(trpi_config_text(config, "cluster.downing.active-strategy"), "lease") == 0 &&
+        (uint64_t)trpi_config_int(config, key) < need_ms) {
+        (void)fprintf(out,
+                      "warning: %s = %s: a node that owns the lease and is told to leave after a "
+                      "partition keeps the lease for up to %u s; it gives up before, ends, and the "
+                      "other side may acquire the lease; make %s %u s at least, or leave so long "
+                      "after the last partition\n",
+                      key, trpi_config_text(config, key), (unsigned)((need_ms + 999) / 1000), key,
+                      (unsigned)((need_ms + 999) / 1000));
+    }
+}
+
 /* Singletons and sharding do not start with times that let two nodes run one at once. */
 static void
 exclusive_note(const trpi_config *config, FILE *out)
@@ -477,6 +517,7 @@ trpi_node_config_notes(const trpi_config *config, FILE *out)
     };
     char why[TRPI_COOKIE_FILE_WHY_BYTES];
     leave_timeout_note(config, out);
+    lease_leave_note(config, out);
     exclusive_note(config, out);
     if (trpi_node_secret_stands_open(config, why)) {
         (void)fprintf(out, "note: %s\n", why);

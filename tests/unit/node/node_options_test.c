@@ -340,6 +340,29 @@ names_that_nothing_defines_are_noted(void)
               "here; see that a plugin registers it\n");
 }
 
+/* 5 * 20 s, 15 s, 2 s and 5 s: to the millisecond; or release-after, when it is longer. */
+static void
+a_leave_timeout_below_the_time_that_a_lease_is_kept_is_warned_of(void)
+{
+#define LEASE(more) "cluster { leave-timeout = " more " } }"
+    notes_are(LEASE("122s downing { active-strategy = lease"), "");
+    notes_are(
+        LEASE("121999ms downing { active-strategy = lease"),
+        "warning: cluster.leave-timeout = 121999ms: a node that owns the lease and is told to "
+        "leave after a partition keeps the lease for up to 122 s; it gives up before, ends, "
+        "and the other side may acquire the lease; make cluster.leave-timeout 122 s at least, "
+        "or leave so long after the last partition\n");
+    notes_are(LEASE("121999ms downing { active-strategy = keep-oldest"), "");
+    notes_are(LEASE("200s downing { active-strategy = lease lease { release-after = 200s }"), "");
+    notes_are(
+        LEASE("199s downing { active-strategy = lease lease { release-after = 200s }"),
+        "warning: cluster.leave-timeout = 199s: a node that owns the lease and is told to "
+        "leave after a partition keeps the lease for up to 200 s; it gives up before, ends, "
+        "and the other side may acquire the lease; make cluster.leave-timeout 200 s at least, "
+        "or leave so long after the last partition\n");
+#undef LEASE
+}
+
 /* 20 s, half as long again, 3 s and 7 s; to the millisecond */
 static void
 a_leave_timeout_that_ends_before_the_strategy_decides_is_warned_of(void)
@@ -371,6 +394,7 @@ UNIT(keys_that_contradict_each_other_are_refused)
 UNIT(security_without_its_means_is_refused)
 UNIT(nodes_that_cannot_be_members_are_refused)
 UNIT(seeds_by_dns_stand_alone_and_have_a_name)
+UNIT(a_leave_timeout_below_the_time_that_a_lease_is_kept_is_warned_of)
 UNIT(the_name_of_a_lease_has_a_length)
 UNIT(sections_of_which_no_router_can_be_made_are_refused)
 UNIT(names_that_nothing_defines_are_noted)
