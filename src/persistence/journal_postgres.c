@@ -4,6 +4,7 @@
  *        sends what has gathered, over connections in pipeline mode, and answers.
  * Shape. inbox (any thread) -> changes -> one connection, two batches at a time, one transaction
  *                           -> reads   -> the other connections
+ *        a deletion that has begun -> deletions -> slice after slice, between the batches
  * Must hold.
  *   journal-postgres-J1  Operations of one id keep their order: a read of an id with unanswered
  *       changes takes its place among the changes; a change of an id that is read elsewhere waits
@@ -11,6 +12,9 @@
  *   journal-postgres-J2  While the server is away, what was not sent waits; at its deadline it is
  *       refused, and certainly not stored.
  *   journal-postgres-J3  An operation is answered without a lock of ours held, once.
+ *   journal-postgres-J4  A deletion begins in a batch, which compares its epoch and deletes
+ *       nothing; its events go slice by slice. An operation of its id comes behind it and waits
+ *       aside; nothing else waits for it. An error behind its beginning makes it failed.
  * Limits. waiting_max operations and waiting_bytes_max of data without an answer: one more is
  *        refused with TRP_EAGAIN. Numbers up to 2^63 - 1.
  * Threads. The lock guards the inbox and the health; all else belongs to the thread.
@@ -144,6 +148,10 @@ id_drop(trpi_pg_journal *journal, trp_journal_op *op, bool was_read_elsewhere)
         return;
     }
     op->driver[1] = NULL;
+    if (id->deletion == op) {
+        id->deletion = NULL;
+        journal->aside_is_due = true;
+    }
     if (was_read_elsewhere) {
         id->reads--;
     } else {
@@ -406,22 +414,66 @@ journal_expire(trpi_pg_journal *journal)
     if (!journal->is_ending || all_wait) {
         queue_expire(journal, &journal->changes, now, is_ready ? "" : writer->why);
         queue_expire(journal, &journal->reads, now, is_ready ? "" : writer->why);
+        queue_expire(journal, &journal->aside, now, is_ready ? "" : writer->why);
     }
 }
 
-/* Send what stands first among the changes; false: nothing can be sent now. */
+void
+trpi_pg_aside_put(trpi_pg_journal *journal)
+{
+    const trp_journal_op *op = NULL;
+
+    while ((op = journal->changes.first) != NULL && trpi_pg_id_of(op) != NULL &&
+           trpi_pg_id_of(op)->deletion != NULL) {
+        trpi_pg_queue_push(&journal->aside, trpi_pg_queue_pop(&journal->changes));
+    }
+}
+
+/* Put what waited for a deletion that is over in front of what came later. */
+static void
+aside_return(trpi_pg_journal *journal)
+{
+    trpi_pg_queue kept = { NULL, NULL, 0 };
+    trpi_pg_queue back = { NULL, NULL, 0 };
+    trp_journal_op *op = NULL;
+
+    journal->aside_is_due = false;
+    while ((op = trpi_pg_queue_pop(&journal->aside)) != NULL) {
+        trpi_pg_queue_push(trpi_pg_id_of(op)->deletion != NULL ? &kept : &back, op);
+    }
+    journal->aside = kept;
+    if (back.first != NULL && journal->changes.first != NULL) {
+        back.last->driver[0] = journal->changes.first;
+        back.last = journal->changes.last;
+        back.count += journal->changes.count;
+    }
+    journal->changes = back.first != NULL ? back : journal->changes;
+}
+
+/* Send a slice, or what stands first among the changes; false: nothing can be sent now. */
 static bool
 send_change(trpi_pg_journal *journal)
 {
     trpi_pg_conn *conn = &journal->conns[0];
-    trp_journal_op *op = journal->changes.first;
     uint32_t flights = conn->flights_count;
     bool is_sent = false;
 
-    if (op == NULL || conn->state != TRPI_PG_READY || flights == TRPI_PG_FLIGHTS_MAX) {
+    if (journal->aside_is_due) {
+        aside_return(journal);
+    }
+    trpi_pg_aside_put(journal);
+    trp_journal_op *op = journal->changes.first;
+    bool is_slice = journal->deletions.first != NULL && conn->slices == 0;
+    if ((op == NULL && !is_slice) || conn->state != TRPI_PG_READY ||
+        flights == TRPI_PG_FLIGHTS_MAX) {
         return false;
     }
-    if (trpi_journal_op_is_change(op)) {
+    if (is_slice) {
+        is_sent = trpi_pg_send_slice(conn);
+        if (is_sent && conn->flights_count == flights) {
+            return true; /* no memory: they have failed */
+        }
+    } else if (trpi_journal_op_is_change(op)) {
         if (conn->batches == TRPI_PG_BATCHES_MAX) {
             return false;
         }
@@ -494,7 +546,8 @@ is_over(const trpi_pg_journal *journal)
             return false;
         }
     }
-    return journal->is_ending && journal->changes.first == NULL && journal->reads.first == NULL;
+    return journal->is_ending && journal->changes.first == NULL && journal->reads.first == NULL &&
+           journal->deletions.first == NULL && journal->aside.first == NULL;
 }
 
 static void *

@@ -27,6 +27,9 @@
 #define TRPI_PG_BATCHES_MAX 2u       /* sent and not answered: one is carried out, one is there */
 #define TRPI_PG_FLIGHTS_MAX 16u      /* of a connection */
 #define TRPI_PG_BATCH_BYTES 4194304u /* of data; one operation may exceed it */
+#define TRPI_PG_SLICE_OPS 64u        /* deletions that share one transaction */
+#define TRPI_PG_SLICE_EVENTS 1024u   /* that it deletes, of all of them */
+#define TRPI_PG_SLICE_BYTES 16777216u
 #define TRPI_PG_BACKOFF_MS_MIN 100u
 #define TRPI_PG_BACKOFF_MS_MAX 5000u
 
@@ -43,13 +46,15 @@ typedef struct trpi_pg_id {
     uint32_t changes; /* and reads among them: what goes through the changes' connection */
     uint32_t reads;   /* on other connections */
     uint64_t batch;   /* the last batch that has a change of it */
+    const trp_journal_op *deletion; /* that has begun: what comes behind it waits aside */
     char id[];
 } trpi_pg_id;
 
 typedef enum trpi_pg_flight_kind {
     TRPI_PG_SETUP = 1,
     TRPI_PG_BATCH,
-    TRPI_PG_READ
+    TRPI_PG_READ,
+    TRPI_PG_SLICE
 } trpi_pg_flight_kind;
 
 /* The statements up to one sync, and their results. */
@@ -84,6 +89,7 @@ typedef struct trpi_pg_conn {
     uint32_t flights_first;
     uint32_t flights_count;
     uint32_t batches; /* flights that are one */
+    uint32_t slices;  /* flights that are one: at most 1 */
     char why[TRP_JOURNAL_WHY_BYTES];
 } trpi_pg_conn;
 
@@ -111,12 +117,15 @@ struct trpi_pg_journal {
     trp_journal_health health; /* but for waiting */
 
     /* Of the thread. */
-    trpi_pg_queue changes; /* not sent, in order; reads that must keep their place among them */
-    trpi_pg_queue reads;   /* not sent */
-    trpi_table ids;        /* trpi_pg_id * */
-    uint64_t batch;        /* serial of the one that is collected */
-    uint64_t expiry_ns;    /* nothing that waits expires before */
-    bool schema_is_wrong;  /* operations are refused until it is right */
+    trpi_pg_queue changes;   /* not sent, in order; reads that must keep their place among them */
+    trpi_pg_queue reads;     /* not sent */
+    trpi_pg_queue deletions; /* begun; the next slice is not sent */
+    trpi_pg_queue aside;     /* behind a deletion of their id, in order */
+    bool aside_is_due;       /* a deletion is over */
+    trpi_table ids;          /* trpi_pg_id * */
+    uint64_t batch;          /* serial of the one that is collected */
+    uint64_t expiry_ns;      /* nothing that waits expires before */
+    bool schema_is_wrong;    /* operations are refused until it is right */
     bool is_ending;
     trpi_pg_conn *conns; /* the first is that of changes */
     uint32_t conns_count;
@@ -139,6 +148,8 @@ void trpi_pg_finish(trpi_pg_journal *journal, trp_journal_op *op, trp_journal_ou
 /* Set the state that health says. */
 void trpi_pg_say(trpi_pg_journal *journal, trp_journal_state state, const char *why);
 trpi_pg_id *trpi_pg_id_of(const trp_journal_op *op); /* NULL: it names none */
+/* Set aside what stands first among the changes while a deletion of its id takes slices. */
+void trpi_pg_aside_put(trpi_pg_journal *journal);
 
 /* postgres_conn.c. Go on with a connection: connect, read answers, flush. */
 void trpi_pg_conn_step(trpi_pg_conn *conn, short events);
@@ -163,9 +174,12 @@ void trpi_pg_text_clean(const trpi_pg_journal *journal, const char *text, char *
 bool trpi_pg_send_batch(trpi_pg_conn *conn);
 bool trpi_pg_send_read(trpi_pg_conn *conn, trp_journal_op *op);
 bool trpi_pg_send_setup(trpi_pg_conn *conn);
+/* Send the next slice of deletions that have begun; there is one. */
+bool trpi_pg_send_slice(trpi_pg_conn *conn);
 
 /* postgres_answer.c. Answer the operations of a flight whose results are there. */
 void trpi_pg_answer(trpi_pg_conn *conn, trpi_pg_flight *flight);
+uint64_t trpi_pg_deletion_end(const trp_journal_op *op); /* the last number that it deletes */
 /* Read a big-endian number of a result. */
 int64_t trpi_pg_int(const trpi_libpq *pq, const PGresult *result, int row, int column);
 

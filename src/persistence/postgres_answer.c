@@ -106,6 +106,10 @@ change_done(trpi_pg_journal *journal, trp_journal_op *op, const verdict *of, uin
     op->ret_epoch = op->kind == TRP_JOURNAL_CLAIM ? of->epoch : 0;
     op->ret_number = op->kind == TRP_JOURNAL_DELETE ? of->highest : 0;
     op->ret_count = op->kind == TRP_JOURNAL_SNAPSHOT_DELETE ? (uint32_t)of->highest : 0;
+    if (op->kind == TRP_JOURNAL_DELETE && of->highest != 0) { /* journal-postgres-J4 */
+        trpi_pg_queue_push(&journal->deletions, op);
+        return;
+    }
     if (op->kind == TRP_JOURNAL_APPEND) {
         op->ret_number = op->from + op->events_count - 1;
         op->ret_offset = op->events_count != 0 ? last : 0;
@@ -175,6 +179,40 @@ batch_answer(trpi_pg_journal *journal, trpi_pg_flight *flight)
     }
 }
 
+uint64_t
+trpi_pg_deletion_end(const trp_journal_op *op)
+{
+    return op->to != 0 && op->to < op->ret_number ? op->to : op->ret_number;
+}
+
+/* The row of a deletion has its place and the last number that is gone. */
+static void
+slice_answer(trpi_pg_journal *journal, trpi_pg_flight *flight)
+{
+    const trpi_libpq *pq = journal->pq;
+    bool is_formed = pq->PQnfields(flight->result) == 3;
+    int rows = is_formed ? pq->PQntuples(flight->result) : 0;
+    trp_journal_op *op = NULL;
+
+    batch_count(journal);
+    for (int64_t place = 1; (op = trpi_pg_queue_pop(&flight->ops)) != NULL; place++) {
+        uint64_t number = 0;
+        for (int row = 0; row < rows; row++) {
+            if (trpi_pg_int(pq, flight->result, row, 0) == place) {
+                number = (uint64_t)trpi_pg_int(pq, flight->result, row, 1);
+            }
+        }
+        if (!is_formed) {
+            trpi_pg_finish(journal, op, TRP_JOURNAL_FAILED, TRP_EPROTO,
+                           "the database answered in a form that is not known");
+        } else if (number == 0 || number >= trpi_pg_deletion_end(op)) {
+            trpi_pg_finish(journal, op, TRP_JOURNAL_DONE, TRP_OK, NULL);
+        } else {
+            trpi_pg_queue_push(&journal->deletions, op);
+        }
+    }
+}
+
 /* Return the error for a state of SQL, and whether it is certain that nothing was stored. */
 static trp_err
 error_of(const char *state, bool *ret_is_certain)
@@ -219,7 +257,8 @@ error_answer(trpi_pg_journal *journal, trpi_pg_flight *flight)
 
     state = state != NULL ? state : "";
     err = error_of(state, &is_certain);
-    is_certain = is_certain || flight->kind == TRPI_PG_READ; /* a read stores nothing */
+    is_certain = is_certain || flight->kind == TRPI_PG_READ;  /* a read stores nothing */
+    is_certain = is_certain && flight->kind != TRPI_PG_SLICE; /* others went before */
     trpi_pg_text_clean(journal, said != NULL ? said : "no reason is given", text, sizeof text);
     while ((op = trpi_pg_queue_pop(&flight->ops)) != NULL) {
         trpi_pg_finish(journal, op, is_certain ? TRP_JOURNAL_REFUSED : TRP_JOURNAL_FAILED, err,
@@ -352,6 +391,8 @@ trpi_pg_answer(trpi_pg_conn *conn, trpi_pg_flight *flight)
         error_answer(conn->journal, flight);
     } else if (flight->result != NULL && flight->kind == TRPI_PG_BATCH) {
         batch_answer(conn->journal, flight);
+    } else if (flight->result != NULL && flight->kind == TRPI_PG_SLICE) {
+        slice_answer(conn->journal, flight);
     } else if (flight->result != NULL) {
         while ((op = trpi_pg_queue_pop(&flight->ops)) != NULL) {
             read_answer(conn->journal, op, flight->result);

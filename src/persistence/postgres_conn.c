@@ -65,6 +65,7 @@ trpi_pg_conn_flight(trpi_pg_conn *conn, trpi_pg_flight_kind kind)
 
     *flight = (trpi_pg_flight){ .kind = kind, .sent_ns = trpi_pg_now(conn->journal) };
     conn->batches += kind == TRPI_PG_BATCH;
+    conn->slices += kind == TRPI_PG_SLICE;
     return flight;
 }
 
@@ -77,6 +78,7 @@ flight_take(trpi_pg_conn *conn)
     conn->flights_first = (conn->flights_first + 1) % TRPI_PG_FLIGHTS_MAX;
     conn->flights_count--;
     conn->batches -= flight.kind == TRPI_PG_BATCH;
+    conn->slices -= flight.kind == TRPI_PG_SLICE;
     if (conn->flights_count != 0) {
         flight_at(conn, 0)->sent_ns = trpi_pg_now(conn->journal); /* its turn begins */
     }
@@ -139,6 +141,12 @@ trpi_pg_conn_lose(trpi_pg_conn *conn, const char *why)
     while (conn->flights_count != 0) {
         trpi_pg_flight flight = flight_take(conn);
         flight_lose(conn, &flight, &again);
+    }
+    while (is_first && (op = trpi_pg_queue_pop(&journal->deletions)) != NULL) {
+        trpi_pg_finish(journal, op, TRP_JOURNAL_FAILED, TRP_ECONN,
+                       "the connection was lost while its events were deleted, and some of the "
+                       "first may be there or not: %s",
+                       conn->why);
     }
     while (reads->first != NULL && again.first != NULL) { /* behind again, in its order */
         trpi_pg_queue_push(&again, trpi_pg_queue_pop(reads));

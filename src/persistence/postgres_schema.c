@@ -14,6 +14,9 @@
  *   postgres-schema-S4  Events of the batch are inserted behind all its other changes; the driver
  *       never puts a deletion or a restored backup behind an append of the same id.
  *   postgres-schema-S5  A read ends with the first row beyond its limits, which comes without data.
+ *   postgres-schema-S6  A slice deletes the first events of each of its ids: a deletion that ends
+ *       between two slices leaves what one up to a lower number leaves. It needs no turn, since
+ *       nothing is written below the highest number of an id.
  * Tests. tests/system/postgres.sh: the conformance kit, and what a killed server leaves.
  */
 #include "persistence/postgres_schema.h"
@@ -217,6 +220,15 @@ const char *const trpi_postgres_statements[TRPI_POSTGRES_STATEMENTS] = {
     [TRPI_POSTGRES_SCOPES] =
         "SELECT 0::bigint, s.scope, s.epoch, 0::bigint, 0::bigint, 0::integer, s.writer, ''::bytea,"
         " ''::bytea FROM @.scope s WHERE s.scope > $2 ORDER BY s.scope LIMIT $1",
+    /* $1: ids, $2: up to which number, $3: how many events of each, $4: how many bytes. The row of
+     * an id has its place and the last number that is deleted; there is none without events. */
+    [TRPI_POSTGRES_SLICE] =
+        "SELECT d.place, s.number, @.forget(d.id, s.number) FROM unnest($1::bytea[], $2::bigint[])"
+        " WITH ORDINALITY AS d(id, upto, place), LATERAL (SELECT max(w.number) AS number FROM"
+        " (SELECT r.number, sum(octet_length(r.data)) OVER (ORDER BY r.number ROWS UNBOUNDED"
+        " PRECEDING) - octet_length(r.data) AS b FROM (SELECT e.number, e.data FROM @.event e"
+        " WHERE e.id = d.id AND e.number <= d.upto ORDER BY e.number LIMIT $3) r) w"
+        " WHERE w.b < $4) s WHERE s.number IS NOT NULL",
 };
 
 char *

@@ -7,7 +7,7 @@
 /* Moves with each change of the tables or of the procedure. */
 #define TRPI_POSTGRES_VERSION 1
 
-/* The statements. CHANGE carries a batch, the others are reads. */
+/* The statements. CHANGE carries a batch, SLICE deletes events, the others are reads. */
 typedef enum trpi_postgres_statement {
     TRPI_POSTGRES_CHANGE,
     TRPI_POSTGRES_EVENTS,
@@ -16,6 +16,7 @@ typedef enum trpi_postgres_statement {
     TRPI_POSTGRES_SNAPSHOT,
     TRPI_POSTGRES_IDS,
     TRPI_POSTGRES_SCOPES,
+    TRPI_POSTGRES_SLICE,
     TRPI_POSTGRES_STATEMENTS
 } trpi_postgres_statement;
 

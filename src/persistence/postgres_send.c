@@ -146,7 +146,8 @@ number_clamp(uint64_t number)
 static uint64_t
 number_of(const trp_journal_op *op)
 {
-    return op->kind == TRP_JOURNAL_APPEND          ? op->from
+    return op->kind == TRP_JOURNAL_DELETE          ? UINT64_MAX /* -1: journal-postgres-J4 */
+           : op->kind == TRP_JOURNAL_APPEND        ? op->from
            : op->kind == TRP_JOURNAL_SNAPSHOT_SAVE ? op->events[0].number
                                                    : number_clamp(op->to);
 }
@@ -237,7 +238,8 @@ batch_fits(const batch *b, const trp_journal_op *op)
     const trpi_pg_id *id = trpi_pg_id_of(op);
     uint64_t bytes = 0;
 
-    if (!trpi_journal_op_is_change(op) || (id != NULL && id->reads != 0)) {
+    if (!trpi_journal_op_is_change(op) ||
+        (id != NULL && (id->reads != 0 || id->deletion != NULL))) {
         return false;
     }
     if (b->ops == 0) {
@@ -292,8 +294,12 @@ trpi_pg_send_batch(trpi_pg_conn *conn)
         if (id != NULL) {
             id->batch = journal->batch;
         }
+        if (op->kind == TRP_JOURNAL_DELETE) {
+            id->deletion = op;
+        }
         batch_put_op(&b, op);
         trpi_pg_queue_push(&flight->ops, op);
+        trpi_pg_aside_put(journal);
     }
     if (b.err != TRP_OK) { /* certainly nothing was sent */
         trp_journal_op *op = NULL;
@@ -311,6 +317,64 @@ trpi_pg_send_batch(trpi_pg_conn *conn)
         return is_sent;
     }
     return batch_send(&b, conn);
+}
+
+/* ---- prepared statements --------------------------------------------------------------------- */
+
+static const char *const names[TRPI_POSTGRES_STATEMENTS] = {
+    [TRPI_POSTGRES_EVENTS] = "troupe_events", [TRPI_POSTGRES_TAGGED] = "troupe_tagged",
+    [TRPI_POSTGRES_ALL] = "troupe_all",       [TRPI_POSTGRES_SNAPSHOT] = "troupe_snapshot",
+    [TRPI_POSTGRES_IDS] = "troupe_ids",       [TRPI_POSTGRES_SCOPES] = "troupe_scopes",
+    [TRPI_POSTGRES_SLICE] = "troupe_slice",
+};
+static const Oid types[TRPI_POSTGRES_STATEMENTS][5] = {
+    [TRPI_POSTGRES_EVENTS] = { OID_INT8, OID_INT8, OID_BYTEA, OID_INT8, OID_INT8 },
+    [TRPI_POSTGRES_TAGGED] = { OID_INT8, OID_INT8, OID_BYTEA, OID_INT8, 0 },
+    [TRPI_POSTGRES_ALL] = { OID_INT8, OID_INT8, OID_INT8, 0, 0 },
+    [TRPI_POSTGRES_SNAPSHOT] = { OID_BYTEA, OID_INT8, 0, 0, 0 },
+    [TRPI_POSTGRES_IDS] = { OID_INT8, OID_BYTEA, 0, 0, 0 },
+    [TRPI_POSTGRES_SCOPES] = { OID_INT8, OID_BYTEA, 0, 0, 0 },
+    [TRPI_POSTGRES_SLICE] = { OID_BYTEA_ARRAY, OID_INT8_ARRAY, OID_INT8, OID_INT8, 0 },
+};
+
+/* ---- slices of deletions --------------------------------------------------------------------- */
+
+bool
+trpi_pg_send_slice(trpi_pg_conn *conn)
+{
+    static const int formats[4] = { 1, 1, 1, 1 };
+    trpi_pg_journal *journal = conn->journal;
+    const trpi_buffer *ids = &journal->params[IDS], *ends = &journal->params[NUMBERS];
+    trpi_pg_flight *flight = trpi_pg_conn_flight(conn, TRPI_PG_SLICE);
+    batch b = { journal, TRP_OK, 0, 0, 0, 0 };
+    trp_journal_op *op = NULL;
+
+    batch_begin(&b);
+    while (b.ops < TRPI_PG_SLICE_OPS && (op = trpi_pg_queue_pop(&journal->deletions)) != NULL) {
+        batch_put_text(&b, IDS, op->id);
+        batch_put_number8(&b, NUMBERS, trpi_pg_deletion_end(op));
+        trpi_pg_queue_push(&flight->ops, op);
+        b.ops++;
+    }
+    trpi_assert(b.ops != 0);
+    if (b.err != TRP_OK) {
+        while ((op = trpi_pg_queue_pop(&flight->ops)) != NULL) {
+            trpi_pg_finish(journal, op, TRP_JOURNAL_FAILED, TRP_ENOMEM, "%s",
+                           trp_strerror(TRP_ENOMEM));
+        }
+        conn->flights_count--;
+        conn->slices--;
+        return true;
+    }
+    head_fill(&journal->params[IDS], element_types[IDS], b.ops);
+    head_fill(&journal->params[NUMBERS], element_types[NUMBERS], b.ops);
+    uint64_t events = htobe64(TRPI_PG_SLICE_EVENTS / b.ops);
+    uint64_t bytes = htobe64(TRPI_PG_SLICE_BYTES / b.ops);
+    const char *values[4] = { (const char *)ids->data, (const char *)ends->data,
+                              (const char *)&events, (const char *)&bytes };
+    const int lengths[4] = { (int)ids->count, (int)ends->count, sizeof events, sizeof bytes };
+    return journal->pq->PQsendQueryPrepared(conn->conn, names[TRPI_POSTGRES_SLICE], 4, values,
+                                            lengths, formats, 1) == 1;
 }
 
 /* ---- reads ----------------------------------------------------------------------------------- */
@@ -339,20 +403,6 @@ param_text(read_params *p, const char *text)
     p->lengths[p->count] = text != NULL ? (int)strlen(text) : 0;
     p->count++;
 }
-
-static const char *const names[TRPI_POSTGRES_STATEMENTS] = {
-    [TRPI_POSTGRES_EVENTS] = "troupe_events", [TRPI_POSTGRES_TAGGED] = "troupe_tagged",
-    [TRPI_POSTGRES_ALL] = "troupe_all",       [TRPI_POSTGRES_SNAPSHOT] = "troupe_snapshot",
-    [TRPI_POSTGRES_IDS] = "troupe_ids",       [TRPI_POSTGRES_SCOPES] = "troupe_scopes",
-};
-static const Oid types[TRPI_POSTGRES_STATEMENTS][5] = {
-    [TRPI_POSTGRES_EVENTS] = { OID_INT8, OID_INT8, OID_BYTEA, OID_INT8, OID_INT8 },
-    [TRPI_POSTGRES_TAGGED] = { OID_INT8, OID_INT8, OID_BYTEA, OID_INT8, 0 },
-    [TRPI_POSTGRES_ALL] = { OID_INT8, OID_INT8, OID_INT8, 0, 0 },
-    [TRPI_POSTGRES_SNAPSHOT] = { OID_BYTEA, OID_INT8, 0, 0, 0 },
-    [TRPI_POSTGRES_IDS] = { OID_INT8, OID_BYTEA, 0, 0, 0 },
-    [TRPI_POSTGRES_SCOPES] = { OID_INT8, OID_BYTEA, 0, 0, 0 },
-};
 
 static trpi_postgres_statement
 read_fill(const trp_journal_op *op, read_params *p)

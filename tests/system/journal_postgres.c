@@ -1,4 +1,5 @@
-/* journal_postgres.c - the programs of tests/system/postgres.sh.
+/* journal_postgres.c - the programs of tests/system/postgres.sh; that of deletions is in
+ * journal_postgres_delete.c.
  *
  *   journal_postgres lmdb               whether the journal in a directory is built as well
  *   journal_postgres built | init URL   whether there is such a journal; makes its tables
@@ -7,6 +8,7 @@
  *                                       server; then the stored events are compared with the
  *                                       acknowledged ones. Prints "acked N" for each thousand,
  *                                       "begun N" when each id has an event
+ *   journal_postgres delete URL         deletions of many events, and what others do meanwhile
  *   journal_postgres wait URL           operations that wait for a server that is away, and limits
  *   journal_postgres hang URL PID       a server that takes connections and answers nothing: PID is
  *                                       its main process, which is stopped with its children
@@ -25,10 +27,11 @@
 #include <troupe/journal_postgres.h>
 
 #include "persistence/postgres_libpq.h"
+#include "tests/system/journal_postgres.h"
 
-static int failures;
+int failures;
 
-static void
+void
 check(bool holds, const char *name, const char *detail)
 {
     printf("%s %s%s%s\n", holds ? "PASS" : "FAIL", name, holds ? "" : ": ", holds ? "" : detail);
@@ -45,8 +48,7 @@ pass_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-/* Run one statement; *ret_number is its first value, if it has one. */
-static trp_err
+trp_err
 sql(const char *url, const char *text, long *ret_number)
 {
     char why[512];
@@ -68,7 +70,7 @@ sql(const char *url, const char *text, long *ret_number)
     return err;
 }
 
-static trp_journal_postgres_options
+trp_journal_postgres_options
 options_of(const char *url)
 {
     trp_journal_postgres_options options = TRP_JOURNAL_POSTGRES_OPTIONS_INIT;
@@ -647,6 +649,9 @@ main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "kit") == 0) {
         kit(argv[2]);
         return failures != 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "delete") == 0) {
+        return delete_run(argv[2]);
     }
     if (argc == 3 && strcmp(argv[1], "wait") == 0) {
         return wait_run(argv[2]);

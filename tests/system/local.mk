@@ -17,5 +17,6 @@ test_programs += tests/system/tls_lines
 tests_system_tls_lines_SOURCES = tests/system/tls_lines.c
 tests_system_tls_lines_LDADD = $(TEST_LDADD)
 test_programs += tests/system/journal_postgres
-tests_system_journal_postgres_SOURCES = tests/system/journal_postgres.c
+tests_system_journal_postgres_SOURCES = tests/system/journal_postgres.c \
+	tests/system/journal_postgres_delete.c
 tests_system_journal_postgres_LDADD = $(TEST_LDADD)

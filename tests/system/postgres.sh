@@ -18,6 +18,9 @@ results() { # the lines of a program, and its exit code
 }
 
 results "$program" kit "$url"
+postgres_sql 'DROP SCHEMA troupe CASCADE' >/dev/null 2>&1
+"$program" init "$url" >/dev/null || fail tables_are_made
+results "$program" delete "$url"
 results "$program" wait "host=$work/nothing user=troupe password=hunter22 connect_timeout=2"
 postgres_sql 'DROP SCHEMA troupe CASCADE' >/dev/null 2>&1
 "$program" init "$url" >/dev/null || fail tables_are_made
