@@ -125,6 +125,7 @@ troupe_sources += \
 	cluster/sharding/keeper_step.c \
 	cluster/sharding/drains.c \
 	cluster/sharding/entity_name.c \
+	cluster/sharding/fold.c \
 	cluster/sharding/entity_path.c \
 	cluster/sharding/entity_cache.c \
 	cluster/sharding/entity_table.c \
@@ -134,6 +135,7 @@ troupe_sources += \
 	cluster/sharding/region.c \
 	cluster/sharding/region_entry.c \
 	cluster/sharding/region_keep.c \
+	cluster/sharding/region_move.c \
 	cluster/sharding/region_remember.c \
 	cluster/sharding/region_shard.c \
 	cluster/sharding/region_sweep.c \

@@ -1,4 +1,4 @@
-/* journal_main.c - `troupe journal init|ids|show ID|export|import|verify|stats`.
+/* journal_main.c - `troupe journal init|ids|show ID|export|import|verify|stats|fold TYPE SHARDS`.
  *
  * Why.   The journal of a node, looked at, saved, restored and checked without the node: what is
  *        opened is what its configuration names.
@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@
 #include <troupe/node.h>
 
 #include "base/json.h"
+#include "base/world.h"
+#include "cluster/cluster.h"
 #include "cluster/node/ctl_proto.h"
 #include "cluster/node/journal_carry.h"
 #include "cluster/node/node_options.h"
@@ -28,6 +31,7 @@ static const char help[] =
     "usage: troupe journal init|ids|export|import|verify|stats [--config FILE] [--set "
     "KEY=VALUE]...\n"
     "       troupe journal show ID [-o table|json]\n"
+    "       troupe journal fold TYPE SHARDS\n"
     "\n"
     "The journal is that of a node with the same configuration: persistence.journal and its keys.\n"
     "In the directory of lmdb one process works at a time: exit 69 while a node has it open.\n"
@@ -39,6 +43,8 @@ static const char help[] =
     "import   restore what export wrote, from stdin, into a journal without these ids\n"
     "verify   read all: numbers without gap, offsets in order; exit 1 when something is wrong\n"
     "stats    how many ids and scopes there are, and how it is\n"
+    "fold     a type of entities has fewer shards now: what the others remember, and their\n"
+    "         reminders, go into the first SHARDS; while no node runs\n"
     "\n"
     "  -o, --output FMT  table (default) or json\n"
     "  --config FILE     the configuration file\n"
@@ -345,6 +351,37 @@ id_count(command *c, const char *id, uint64_t highest)
 }
 
 static int
+verb_fold(command *c)
+{
+    const char *type = c->options.positional[1], *text = c->options.positional[2];
+    char *end = NULL;
+    char why[TRP_JOURNAL_WHY_BYTES] = "";
+    trpi_sharding_folded folded;
+    trpi_world *world = NULL;
+    unsigned long shards = strtoul(text, &end, 10);
+
+    if (*end != '\0' || text[0] < '0' || text[0] > '9' || shards == 0 ||
+        shards > TRP_SHARDING_SHARDS_MAX) {
+        return journal_fail(TRPI_CTL_EXIT_USAGE, "SHARDS is a number from 1 to %u, and not %s",
+                            TRP_SHARDING_SHARDS_MAX, text);
+    }
+    if (trpi_world_real_new(&world) != TRP_OK) {
+        return journal_fail(TRPI_CTL_EXIT_INTERNAL, "%s", trp_strerror(TRP_ENOMEM));
+    }
+    uint64_t wall_ms = (uint64_t)trpi_world_wall_ms(world);
+    trpi_world_free(world);
+    trp_err err =
+        trpi_sharding_fold(c->driver, type, (uint32_t)shards, wall_ms, &folded, why, sizeof why);
+    (void)fprintf(stderr,
+                  "%" PRIu32 " entities and %" PRIu32 " reminders of %" PRIu32
+                  " shards of %s are in the first %lu now\n",
+                  folded.entities, folded.reminders, folded.shards, type, shards);
+    return err == TRP_OK
+               ? 0
+               : journal_fail(exit_of(err), "the rest is where it was: %s; call it again", why);
+}
+
+static int
 scope_count(command *c, const char *scope, uint64_t epoch)
 {
     (void)scope;
@@ -474,7 +511,7 @@ static const struct {
 } verbs[] = {
     { "init", NULL, 1 },          { "ids", verb_ids, 1 },       { "show", verb_show, 2 },
     { "export", verb_export, 1 }, { "import", verb_import, 1 }, { "verify", verb_verify, 1 },
-    { "stats", verb_stats, 1 },
+    { "stats", verb_stats, 1 },   { "fold", verb_fold, 3 },
 };
 
 static int
@@ -515,7 +552,7 @@ trp_journal_main(int argc, char **argv)
     trpi_config *config = NULL;
     trpi_config_error error;
     size_t verb = 0;
-    int code = trpi_node_options_parse(argc, argv, 2, &c.options);
+    int code = trpi_node_options_parse(argc, argv, 3, &c.options);
 
     if (code != 0) {
         return code;
@@ -531,7 +568,8 @@ trp_journal_main(int argc, char **argv)
     }
     if (verb == sizeof verbs / sizeof verbs[0] || c.options.positional_count != verbs[verb].words) {
         return journal_fail(TRPI_CTL_EXIT_USAGE, "expected init, ids, show ID, export, import, "
-                                                 "verify or stats (troupe journal --help)");
+                                                 "verify, stats or fold TYPE SHARDS (troupe "
+                                                 "journal --help)");
     }
     if (trpi_node_config_build(&c.options, environ, &config, &error) != TRP_OK) {
         return journal_fail(TRPI_CTL_EXIT_CONFIG, "%s", error.text);

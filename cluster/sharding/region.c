@@ -179,6 +179,7 @@ region_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trpi_entry_start_due(ctx, region);
         trpi_keep_tick(ctx, region);
         trpi_remember_go_on(ctx, region);
+        region->mover->tick(ctx, region);
         trpi_region_sweep(ctx, region);
         return TRP_OK;
     }
@@ -298,6 +299,7 @@ trpi_region_free(void *arg)
         trpi_free(shard->home);
         trpi_free(shard->fence);
     }
+    region->mover->free(region);
     trpi_entity_cache_free(atomic_load_explicit(&region->cache, memory_order_relaxed));
     trpi_free(region->shards);
     trpi_free(region);

@@ -147,6 +147,7 @@ typedef struct trpi_shard {
     bool lost;                            /* STOPPING: because its store is lost */
     bool drops;                           /* UNKNOWN, STOPPING: what comes is a dead letter (2c) */
     bool remember_again;                  /* not all entries that restart were made */
+    bool misplaced;                       /* its store has what belongs to other shards */
     uint32_t restarts, restart_place,
         restart_places;    /* entries with restarts; where to look next */
     trpi_shard_keep *keep; /* NULL: none is open or being opened */
@@ -155,6 +156,19 @@ typedef struct trpi_shard {
 } trpi_shard;
 
 #define TRPI_CLOCK_RING 9
+
+/* region_move.c, as the region's other files call it. Thread: the region's. */
+#define TRPI_MOVE_TOKEN UINT64_C(1) /* a bit of the token of an effect: it is a move's */
+typedef struct trpi_region_mover {
+    /* The shard's store is open: hand what belongs to other shards to these. */
+    void (*open)(trp_ctx *ctx, trpi_region *region, uint32_t number);
+    void (*tick)(trp_ctx *ctx, trpi_region *region);
+    void (*effect)(trp_ctx *ctx, const trpi_shard_keep *keep, const trpi_shard_effect *effect);
+    /* The shard's store is given up. */
+    void (*abandon)(trpi_region *region, uint32_t number);
+    void (*free)(trpi_region *region); /* the actor has ended */
+} trpi_region_mover;
+extern const trpi_region_mover trpi_region_mover_own;
 
 struct trpi_region {
     struct trpi_sharding *sharding;
@@ -195,8 +209,14 @@ struct trpi_region {
     _Atomic bool restart_waits;              /* until some of these have recovered */
     trpi_shard_keep *reads, **reads_end;     /* want to read, and too much is being read */
     size_t reading_bytes;
-    uint64_t remind_ms;            /* wall clock of the next look; UINT64_MAX: none */
-    trpi_request_queue unrecorded; /* FIRED, and the journal refused to note it */
+    uint64_t remind_ms;             /* wall clock of the next look; UINT64_MAX: none */
+    const trpi_region_mover *mover; /* constant */
+    struct trpi_region_move *moves; /* under way, all of one shard: region_move.c */
+    uint32_t misplaced;             /* shards that are */
+    uint32_t move_shard;            /* where to look next */
+    bool moves_later;               /* one has failed: the tick goes on */
+    uint64_t moves_logged_ms;       /* 0: none has failed */
+    trpi_request_queue unrecorded;  /* FIRED, and the journal refused to note it */
 };
 
 /* The keeper's part that a region calls. NULL ops: all shards are here. false: there was no memory
@@ -376,7 +396,13 @@ void trpi_remind_fired(trp_ctx *ctx, trpi_region *region, const trpi_request *re
 
 /* ---- reminder.c ------------------------------------------------------------------------------ */
 /* The payload of an order's message: behind it name, type and data, texts with their NUL. */
-enum trpi_reminder_kind { TRPI_REMINDER_SET = 1, TRPI_REMINDER_CANCEL = 2, TRPI_REMINDER_LIST = 3 };
+enum trpi_reminder_kind {
+    TRPI_REMINDER_SET = 1,
+    TRPI_REMINDER_CANCEL = 2,
+    TRPI_REMINDER_LIST = 3,
+    TRPI_REMINDER_REMEMBER = 4, /* no reminder: the entity is to live (region_move.c) */
+    TRPI_REMINDER_MOVE = 5      /* set it, if none has its name */
+};
 typedef struct trpi_reminder_order {
     uint64_t due_ms, period_ms;
     uint32_t kind, name_bytes, type_bytes, data_bytes; /* texts: with their NUL */
@@ -387,6 +413,8 @@ typedef struct trpi_reminder_record {
     uint32_t name_bytes, type_bytes;
 } trpi_reminder_record;
 extern trp_type trpi_reminder_order_type;
+trp_err trpi_reminder_order_make(trpi_buffer *out, trpi_reminder_order *order, const char *name,
+                                 const char *type, const void *data, size_t bytes);
 
 /* ---- entity_name.c --------------------------------------------------------------------------- */
 /* The id of an entity as a text that the journal takes: bytes that are no text are %XX, as is '%'.

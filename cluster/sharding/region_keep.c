@@ -315,7 +315,10 @@ keep_effects(trp_ctx *ctx, trpi_shard_keep *keep)
 {
     trpi_shard_effect effect;
     while (trpi_shard_store_effect(keep->store, &effect)) {
-        if (effect.kind == TRPI_SHARD_ADD || effect.kind == TRPI_SHARD_REMOVE) {
+        if ((effect.token & TRPI_MOVE_TOKEN) != 0) {
+            keep->region->mover->effect(ctx, keep, &effect);
+        } else if (effect.token == 0 &&
+                   (effect.kind == TRPI_SHARD_ADD || effect.kind == TRPI_SHARD_REMOVE)) {
             trpi_entry_noted(ctx, keep->region, keep->number, &effect);
         } else {
             trpi_remind_effect(ctx, keep, &effect);
@@ -424,6 +427,7 @@ trpi_keep_close(trpi_region *region, trpi_shard *shard)
         atomic_fetch_sub_explicit(&region->keeps_failed, 1, memory_order_relaxed); /* status */
     }
     shard->keep = NULL;
+    region->mover->abandon(region, keep->number);
     keep_free(keep);
     return true;
 }

@@ -15,7 +15,7 @@
  *   region-remember-M4  A reminder that is due is told, and the journal notes that it was when its
  *       entity has handled it; a persistent one: in the incarnation that it was told to.
  *   region-remember-M5  What is kept in another shard than its entity's (their number has changed)
- *       starts nothing: else the entity could live twice. It stays, and an error is logged.
+ *       starts nothing there: else the entity could live twice. It is handed over (region_move.c).
  * Limits.  RESTARTING_BYTES_MAX, TURN_BYTES_MAX. A shard remembers TRPI_SHARD_STORE_BYTES_MAX.
  * Tests.   tests/unit/cluster/entity_remember_test.c, entity_reminder_test.c
  */
@@ -181,40 +181,42 @@ trpi_entry_restarts_clear(trpi_region *region, trpi_entry *entry)
     }
 }
 
+/* Start what the store remembers under this name, if its entity is of this shard. false: there is
+ * no memory. */
+static bool
+restart_mark(trpi_region *region, uint32_t number, const char *name)
+{
+    trpi_shard *shard = &region->shards[number];
+    char id[TRP_ENTITY_ID_BYTES_MAX];
+    size_t id_bytes = trpi_entity_unname(name, id);
+    uint64_t hash = trpi_hash(id, id_bytes, 0);
+    if (id_bytes == 0 || trpi_region_shard_of(region, hash, id, id_bytes) != number) {
+        return true; /* region-remember-M5 */
+    }
+    trpi_entry *entry = trpi_entry_make(region, number, hash, id, id_bytes);
+    if (entry == NULL) {
+        region->keeps_stuck = shard->remember_again = true;
+        return false;
+    }
+    if (entry->state == TRPI_ENTRY_ABSENT && !entry->wait->is_later && !entry->restarts) {
+        entry->restarts = true;
+        shard->restarts++;
+        region->restarts++;
+    }
+    return true;
+}
+
 void
 trpi_remember_open(trp_ctx *ctx, trpi_region *region, uint32_t number)
 {
-    trpi_shard *shard = &region->shards[number];
     const trpi_shard_store *store = is_on(region) ? store_of(region, number) : NULL;
-    uint32_t position = 0, others = 0;
+    uint32_t position = 0;
     const char *name;
-    while (store != NULL && (name = trpi_shard_store_entity(store, &position)) != NULL) {
-        char id[TRP_ENTITY_ID_BYTES_MAX];
-        size_t id_bytes = trpi_entity_unname(name, id);
-        uint64_t hash = trpi_hash(id, id_bytes, 0);
-        if (id_bytes == 0 || trpi_region_shard_of(region, hash, id, id_bytes) != number) {
-            others++;
-            continue;
-        }
-        trpi_entry *entry = trpi_entry_make(region, number, hash, id, id_bytes);
-        if (entry == NULL) {
-            region->keeps_stuck = shard->remember_again = true;
-            break;
-        }
-        if (entry->state == TRPI_ENTRY_ABSENT && !entry->wait->is_later && !entry->restarts) {
-            entry->restarts = true;
-            shard->restarts++;
-            region->restarts++;
-        }
-    }
-    if (others > 0) {
-        trpi_log(region->system, TRP_LOG_ERROR, "sharding",
-                 "%u entities are remembered in another shard than theirs type=%s shard=%u "
-                 "next=\"they are not started: run with the number of shards and the extractor "
-                 "that remembered them\"",
-                 others, region->name, number);
+    while (store != NULL && (name = trpi_shard_store_entity(store, &position)) != NULL &&
+           restart_mark(region, number, name)) {
     }
     trpi_remember_go_on(ctx, region);
+    region->mover->open(ctx, region, number);
 }
 
 /* An entity has recovered, or has ended before. Any thread. */
@@ -441,8 +443,13 @@ order_begin(trp_ctx *ctx, trpi_shard_keep *keep, const char *id, const order_vie
     if (o->head.kind == TRPI_REMINDER_CANCEL && !has_reminder(keep->store, id, o->name)) {
         return TRP_ENOENT;
     }
-    if (o->head.kind == TRPI_REMINDER_SET &&
-        trpi_shard_store_reminders_of(keep->store, id, o->name) >= TRP_REMINDERS_MAX) {
+    bool sets = o->head.kind == TRPI_REMINDER_SET || o->head.kind == TRPI_REMINDER_MOVE;
+    if ((o->head.kind == TRPI_REMINDER_MOVE && has_reminder(keep->store, id, o->name)) ||
+        (o->head.kind == TRPI_REMINDER_REMEMBER && trpi_shard_store_remembers(keep->store, id))) {
+        order_answer(ctx, asker, TRP_OK, ""); /* region-move-V2 */
+        return TRP_OK;
+    }
+    if (sets && trpi_shard_store_reminders_of(keep->store, id, o->name) >= TRP_REMINDERS_MAX) {
         return TRP_ELIMIT;
     }
     trpi_remind_ask *ask = ask_new(keep, asker);
@@ -456,8 +463,9 @@ order_begin(trp_ctx *ctx, trpi_shard_keep *keep, const char *id, const order_vie
                               .type = o->type,
                               .data = o->data,
                               .bytes = o->head.data_bytes };
-    trp_err err = o->head.kind == TRPI_REMINDER_SET
-                      ? trpi_shard_store_remind(keep->store, &r, (uintptr_t)ask)
+    trp_err err = sets ? trpi_shard_store_remind(keep->store, &r, (uintptr_t)ask)
+                  : o->head.kind == TRPI_REMINDER_REMEMBER
+                      ? trpi_shard_store_add(keep->store, id, (uintptr_t)ask)
                   : o->head.kind == TRPI_REMINDER_CANCEL
                       ? trpi_shard_store_cancel(keep->store, id, o->name, (uintptr_t)ask)
                       : TRP_EUNSUPPORTED;
@@ -476,11 +484,14 @@ trpi_remind_order(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     order_view o;
     trp_err err = TRP_ESTATE;
     const char *why = "entities of this type have no reminders: set reminders of its options";
-    if (region->options.reminders != 0 && keep != NULL && keep->store != NULL) {
-        why = "";
+    if (keep != NULL && keep->store != NULL) {
         err = !order_read(request->msg, &o)                               ? TRP_EINVAL
               : trpi_entity_name(request->id, request->id_bytes, id) == 0 ? TRP_EMSGSIZE
-                                                                          : TRP_OK;
+              : !(o.head.kind == TRPI_REMINDER_REMEMBER ? is_on(region)
+                                                        : region->options.reminders != 0)
+                  ? TRP_ESTATE
+                  : TRP_OK;
+        why = err == TRP_ESTATE ? why : "";
         if (err == TRP_OK) {
             err = order_begin(ctx, keep, id, &o, asker);
         }
@@ -576,12 +587,7 @@ reminder_hand(trp_ctx *ctx, trpi_region *region, uint32_t number, const trpi_sha
     }
     uint64_t hash = trpi_hash(id, id_bytes, 0);
     if (err == TRP_OK && trpi_region_shard_of(region, hash, id, id_bytes) != number) {
-        trpi_msg_drop(msg); /* region-remember-M5 */
-        trpi_log(region->system, TRP_LOG_ERROR, "sharding",
-                 "a reminder is kept in another shard than its entity's type=%s name=%s of=%s "
-                 "shard=%u next=\"it is not told: run with the number of shards and the extractor "
-                 "that it was set with\"",
-                 region->name, r->name, r->id, number);
+        trpi_msg_drop(msg); /* region-remember-M5: it is told there */
         return true;
     }
     trpi_request *fired = err == TRP_OK ? fired_new(region, number, r) : NULL;
@@ -730,6 +736,10 @@ trpi_remind_effect(trp_ctx *ctx, trpi_shard_keep *keep, const trpi_shard_effect 
     } else if (ask != NULL) {
         order_answer(ctx, ask->asker, effect->err, effect->why);
         ask_free(ask);
+    }
+    if (effect->kind == TRPI_SHARD_ADD && effect->err == TRP_OK) {
+        (void)restart_mark(keep->region, keep->number, effect->id); /* or at the tick */
+        trpi_remember_go_on(ctx, keep->region);
     }
     trpi_remind_wait(ctx, keep->region, keep->number);
 }

@@ -27,13 +27,13 @@ name_is_valid(const char *name)
            strnlen(name, TRP_REMINDER_NAME_BYTES_MAX + 1) <= TRP_REMINDER_NAME_BYTES_MAX;
 }
 
-static trp_err
-order_make(trpi_buffer *out, trpi_reminder_order *order, const char *name, const char *type,
-           const trpi_buffer *data)
+trp_err
+trpi_reminder_order_make(trpi_buffer *out, trpi_reminder_order *order, const char *name,
+                         const char *type, const void *data, size_t bytes)
 {
     order->name_bytes = (uint32_t)strlen(name) + 1;
     order->type_bytes = (uint32_t)strlen(type) + 1;
-    order->data_bytes = data == NULL ? 0 : (uint32_t)data->count;
+    order->data_bytes = (uint32_t)bytes;
     trp_err err = trpi_buffer_append(out, order, sizeof *order, TRPI_BUFFER_NO_LIMIT);
     if (err == TRP_OK) {
         err = trpi_buffer_append(out, name, order->name_bytes, TRPI_BUFFER_NO_LIMIT);
@@ -42,7 +42,7 @@ order_make(trpi_buffer *out, trpi_reminder_order *order, const char *name, const
         err = trpi_buffer_append(out, type, order->type_bytes, TRPI_BUFFER_NO_LIMIT);
     }
     if (err == TRP_OK && order->data_bytes > 0) {
-        err = trpi_buffer_append(out, data->data, data->count, TRPI_BUFFER_NO_LIMIT);
+        err = trpi_buffer_append(out, data, bytes, TRPI_BUFFER_NO_LIMIT);
     }
     return err;
 }
@@ -72,7 +72,8 @@ set_make(trp_system *system, const trp_reminder *given, trpi_buffer *out)
         err = TRP_EMSGSIZE;
     }
     if (err == TRP_OK) {
-        err = order_make(out, &order, own.name, own.type->name, &data);
+        err =
+            trpi_reminder_order_make(out, &order, own.name, own.type->name, data.data, data.count);
     }
     trpi_buffer_fini(&data);
     return err;
@@ -82,14 +83,15 @@ static trp_err
 cancel_make(const char *name, trpi_buffer *out)
 {
     trpi_reminder_order order = { .kind = TRPI_REMINDER_CANCEL };
-    return name_is_valid(name) ? order_make(out, &order, name, "", NULL) : TRP_EINVAL;
+    return name_is_valid(name) ? trpi_reminder_order_make(out, &order, name, "", NULL, 0)
+                               : TRP_EINVAL;
 }
 
 static trp_err
 list_make(trpi_buffer *out)
 {
     trpi_reminder_order order = { .kind = TRPI_REMINDER_LIST };
-    return order_make(out, &order, "", "", NULL);
+    return trpi_reminder_order_make(out, &order, "", "", NULL, 0);
 }
 
 /* ---- of actors ------------------------------------------------------------------------------- */

@@ -741,7 +741,7 @@ trpi_shard_store_reminder(const trpi_shard_store *store, const char *id, uint32_
 
     do {
         alarm = trpi_shard_memory_next_alarm(&store->memory, position);
-    } while (alarm != NULL && strcmp(alarm->of.id, id) != 0);
+    } while (alarm != NULL && id != NULL && strcmp(alarm->of.id, id) != 0);
     return alarm == NULL ? NULL : &alarm->of;
 }
 

@@ -192,6 +192,7 @@ region_new(trpi_sharding *sharding, const trp_sharding_options *options)
     region->keeps = trpi_keep_is_wanted(o);
     region->remembers = region->keeps && (o->remember_entities != 0 || o->reminders != 0);
     region->remind_ms = UINT64_MAX;
+    region->mover = &trpi_region_mover_own;
     region->restart_cost =
         RESTART_COST + (o->behaviour == NULL ? 0 : (uint64_t)o->behaviour->state_bytes);
     if (o->remember_entities != 0) {

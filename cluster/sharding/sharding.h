@@ -2,6 +2,7 @@
 #ifndef TRPI_CLUSTER_SHARDING_SHARDING_H
 #define TRPI_CLUSTER_SHARDING_SHARDING_H
 
+#include <troupe/journal.h>
 #include <troupe/sharding.h>
 
 #include "cluster/shell/commands.h"
@@ -59,6 +60,18 @@ typedef struct trpi_sharding_place { /* of an entity, as this node knows it */
 /* Errors: TRP_ENOENT (the type is not started here), TRP_EINVAL (id). Thread: any. */
 trp_err trpi_sharding_find(trp_system *system, const char *type, const void *id, size_t id_bytes,
                            trpi_sharding_place *ret_place);
+
+typedef struct trpi_sharding_folded {
+    uint32_t shards; /* that exist no longer, and kept something */
+    uint32_t entities, reminders;
+} trpi_sharding_folded;
+/* Put what the journal keeps for shards from `shards` on (remembered entities, reminders) into
+ * those below; the nodes hand each to its own shard when they open them. No node runs. After an
+ * error, or an end in between, it is called again. Errors: TRP_EINVAL, TRP_ELIMIT (a shard would
+ * keep too much), TRP_ENOMEM, those of the journal; why is a sentence. Thread: any; blocks. */
+trp_err trpi_sharding_fold(const trp_journal_driver *driver, const char *type, uint32_t shards,
+                           uint64_t wall_ms, trpi_sharding_folded *ret_folded, char *why,
+                           size_t why_bytes);
 
 /* Return how many shards of this node wait for the journal, which refuses them or cannot be read.
  * Thread: any; lock-free. */

@@ -14,6 +14,7 @@ static trp_sim *present;
 static uint32_t nodes_count;
 static uint64_t acked[ENTITIES]; /* additions that the journal has acknowledged */
 static uint32_t home[ENTITIES], generation[ENTITIES], reminded[ENTITIES];
+static uint32_t shards_now;
 static uint64_t lost; /* acknowledged, and not there after a recovery */
 
 #define SAVING_ADD(F, S) F(S, u32, entity) F(S, u32, unused)
@@ -132,7 +133,7 @@ start_actors(trp_sim *sim, uint32_t node, void *arg)
                TRP_OK);
     options.type = "saving";
     options.behaviour = &behaviour.behaviour;
-    options.shards = SHARDS;
+    options.shards = shards_now;
     options.remember_entities = 1;
     options.reminders = 1;
     options.rebalance_ms = 2000;
@@ -152,6 +153,7 @@ options_of(uint32_t nodes)
     memset(generation, 0, sizeof generation);
     memset(reminded, 0, sizeof reminded);
     lost = 0;
+    shards_now = SHARDS;
     return options;
 }
 
@@ -172,6 +174,16 @@ ask(trp_sim *sim, uint32_t node, uint32_t number, const trp_type *type)
     uint64_t count = err == TRP_OK ? ((const saving_count *)trp_msg_payload(reply))->additions : 0;
     trp_msg_free(reply);
     return count;
+}
+
+static uint32_t
+running(trp_sim *sim)
+{
+    uint32_t node = 0;
+    while (trp_sim_system(sim, node) == NULL) {
+        node++;
+    }
+    return node;
 }
 
 static void
@@ -238,25 +250,31 @@ a_node_goes(trp_sim *sim, void *arg)
     }
 }
 
-/* A reminder of an entity whose node is killed before it is due comes where the entity lives. */
 static void
-reminders_come(trp_sim *sim, void *arg)
+remind_all(trp_sim *sim, uint32_t in_ms)
 {
-    uint32_t going = NODES - 1;
     saving_due due = { 0 };
-    (void)arg;
     for (uint32_t e = 0; e < ENTITIES; e++) {
         trp_reminder reminder = TRP_REMINDER_INIT;
         trp_entity entity = entity_at(e);
         due.entity = e;
         reminder.name = "due";
-        reminder.in_ms = 60000;
+        reminder.in_ms = in_ms;
         reminder.type = &saving_due_type;
         reminder.payload = &due;
         reminder.bytes = sizeof due;
         TRP_SIM_CHECK(sim, trp_system_reminder_set(trp_sim_system(sim, 0), &entity, &reminder,
                                                    5000) == TRP_OK);
     }
+}
+
+/* A reminder of an entity whose node is killed before it is due comes where the entity lives. */
+static void
+reminders_come(trp_sim *sim, void *arg)
+{
+    uint32_t going = NODES - 1;
+    (void)arg;
+    remind_all(sim, 60000);
     trp_sim_kill(sim, going);
     trp_sim_pass(sim, 120000);
     for (uint32_t e = 0; e < ENTITIES; e++) {
@@ -276,14 +294,64 @@ additions_under_faults(trp_sim *sim, void *arg)
         trp_sim_faults(sim, 8000);
     }
     trp_sim_calm(sim, 180000);
-    uint32_t node = 0;
-    while (trp_sim_system(sim, node) == NULL) {
-        node++;
-    }
+    uint32_t node = running(sim);
     all_have_what_was_acknowledged(sim, node);
     for (uint32_t e = 0; e < ENTITIES; e++) {
         uint64_t before = ask(sim, node, e, &saving_get_type);
         TRP_SIM_CHECK(sim, ask(sim, node, e, &saving_add_type) == before + 1);
+    }
+}
+
+static int
+all_have_started_since(void *arg)
+{
+    const uint32_t *before = arg;
+    for (uint32_t e = 0; e < ENTITIES; e++) {
+        if (generation[e] == before[e]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* All nodes end, and begin with another number of shards: what shards keep for others is handed
+ * over, also under faults. Each lives without a message, once, and its reminder comes. */
+static void
+shards_change(trp_sim *sim, void *arg)
+{
+    static const uint32_t numbers[] = { 17, 5, 29 }; /* of 5, some shards are nobody's any more */
+    const uint32_t *faults = arg;
+    uint32_t before[ENTITIES];
+    for (uint32_t e = 0; e < ENTITIES; e++) {
+        TRP_SIM_CHECK(sim, ask(sim, 0, e, &saving_add_type) == 1);
+    }
+    remind_all(sim, 900000);
+    for (uint32_t k = 0; k < 3; k++) {
+        for (uint32_t i = 0; i < nodes_count; i++) {
+            trp_sim_kill(sim, i);
+        }
+        trp_sim_pass(sim, 1000);
+        memcpy(before, generation, sizeof before);
+        shards_now = numbers[k];
+        for (uint32_t i = 0; i < nodes_count; i++) {
+            trp_sim_start(sim, i);
+        }
+        if (faults != NULL && *faults) {
+            trp_sim_pass(sim, (uint32_t)(trp_sim_random(sim) % 3000));
+            trp_sim_faults(sim, 4000);
+            trp_sim_calm(sim, 180000);
+        }
+        if (k != 1) {
+            trp_sim_await(sim, all_have_started_since, before, 120000);
+        } else { /* it gets what the ones that are left keep; the next change finds the rest */
+            trp_sim_pass(sim, 30000);
+        }
+    }
+    TRP_SIM_CHECK(sim, lost == 0);
+    trp_sim_pass(sim, 1000000);
+    for (uint32_t e = 0; e < ENTITIES; e++) {
+        TRP_SIM_CHECK(sim, ask(sim, running(sim), e, &saving_get_type) == 1);
+        TRP_SIM_CHECK(sim, reminded[e] >= 1);
     }
 }
 
@@ -313,6 +381,30 @@ reminders_of_a_killed_node_come_elsewhere(void)
     play(reminders_come, NULL, &options);
 }
 
+/* ClusterShardingRememberEntitiesNewExtractorSpec; region-move-V1, -V2 */
+static void
+another_number_of_shards_takes_all_along(void)
+{
+    trp_sim_options options = options_of(NODES);
+    play(shards_change, NULL, &options);
+}
+
+static uint32_t under_faults = 1;
+
+static void
+shards_change_under_faults(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    shards_change(sim, &under_faults);
+}
+
+static void
+another_number_of_shards_takes_all_along_under_faults(void)
+{
+    play_seeds(shards_change_under_faults, options_of, NODES, 5,
+               "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/kept_test");
+}
+
 /* ClusterShardingFailureSpec */
 static void
 under_faults_nothing_acknowledged_is_lost(void)
@@ -335,6 +427,8 @@ UNIT_BEGIN("kept")
 UNIT(what_a_leaving_node_had_lives_elsewhere_without_a_message)
 UNIT(what_a_killed_node_had_lives_elsewhere_without_a_message)
 UNIT(reminders_of_a_killed_node_come_elsewhere)
+UNIT(another_number_of_shards_takes_all_along)
+UNIT(another_number_of_shards_takes_all_along_under_faults)
 UNIT(under_faults_nothing_acknowledged_is_lost)
 UNIT(an_end_that_was_not_heard_is_said_again)
 UNIT_END

@@ -30,6 +30,10 @@ has stats_say_where_it_is 'lmdb (of this node)'
 has stats_count_scopes 'scopes        3' # and that of the import
 cut() { head -n 3 "$work/backup" | TROUPE_PERSISTENCE_LMDB_DIR=$work/cut "$troupe" journal import; }
 says a_cut_backup_is_refused 65 'the file has no end' cut
+expect a_type_without_entities_is_folded 0 "$troupe" journal fold order 8
+has fold_counts '0 entities and 0 reminders of 0 shards of order are in the first 8 now' "$work/err"
+says no_shards_are_refused 64 'SHARDS is a number from 1 to 100000, and not 0' "$troupe" journal fold order 0
+says too_many_shards_are_refused 64 'SHARDS is a number from 1 to 100000, and not 100001' "$troupe" journal fold order 100001
 
 # While a node has the directory, nothing else opens it.
 background "$troupe" node --port 0 --socket "$work/node.sock" --seed self --log-level error \
@@ -37,7 +41,7 @@ background "$troupe" node --port 0 --socket "$work/node.sock" --seed self --log-
 pid=$started
 up() { "$troupe" status --socket "$work/node.sock" >/dev/null 2>&1; }
 wait_until 60 up || fail the_node_is_up "$(tail -n 3 "$work/node.log")"
-for verb in init ids 'show order-7' export import verify stats; do
+for verb in init ids 'show order-7' export import verify stats 'fold order 8'; do
     # shellcheck disable=SC2086 # words
     says "${verb%% *}_is_refused_while_a_node_has_it" 69 "it is open already, in process $pid" "$troupe" journal $verb </dev/null
 done

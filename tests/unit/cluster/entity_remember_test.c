@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "tests/unit/cluster/entities.h"
 
 enum { IDS = 2000 };
@@ -234,28 +235,87 @@ a_refused_note_is_tried_again(void)
     entities_end(&e);
 }
 
-/* ClusterShardingRememberEntitiesNewExtractorSpec */
-static void
-entities_of_another_number_of_shards_are_not_started_in_the_wrong_one(void)
+/* How many ids the stores of so many shards have, each in the shard that it belongs to. */
+static uint32_t
+remembered(const entities *e, uint32_t shards)
 {
+    uint32_t count = 0;
+    for (uint32_t number = 0; number < shards; number++) {
+        trpi_shard_store_options options = {
+            .type = "thing", .shard = number, .writer = "test", .memory = true
+        };
+        trpi_shard_store *store;
+        trp_journal_op *op;
+        const char *name;
+        uint32_t position = 0;
+        UNIT_REQUIRE(trpi_shard_store_new(&options, &store) == TRP_OK);
+        while ((op = trpi_shard_store_next(store, 1)) != NULL) {
+            UNIT_EQUAL(trp_journal_call(e->journal, op), TRP_OK);
+            trpi_shard_store_answered(store, op);
+        }
+        while ((name = trpi_shard_store_entity(store, &position)) != NULL) {
+            uint64_t hash = trpi_hash(name, strlen(name), 0);
+            count += (uint32_t)(((hash >> 32) * shards) >> 32) == number;
+        }
+        UNIT_EQUAL(trpi_shard_store_state_get(store), TRPI_SHARD_STORE_READY);
+        trpi_shard_store_free(store);
+    }
+    return count;
+}
+
+/* ClusterShardingRememberEntitiesNewExtractorSpec; region-move-V1, -V2: each is handed to its own
+ * shard, lives there once, and is forgotten where it was. The first so many appends succeed. */
+static void
+handed_over_with(uint32_t appends, trp_journal_outcome outcome)
+{
+    enum { THINGS = 40 };
     entities e;
     entities_begin(&e);
     UNIT_EQUAL(things_open(&e, 2), TRP_OK);
-    for (uint32_t i = 0; i < 40; i++) {
+    for (uint32_t i = 0; i < THINGS; i++) {
         tell(&e, i, &poke_type);
     }
-    UNIT_WAIT(atomic_load(&lives) == 40, 20000);
-    entities_restart(&e);
-    UNIT_EQUAL(things_open(&e, 3), TRP_OK);
-    for (uint32_t i = 0; i < 40; i++) {
-        tell(&e, i, &poke_type);
+    UNIT_WAIT(atomic_load(&lives) == THINGS, 20000);
+    for (uint32_t shards = 3; shards <= 5; shards++) {
+        entities_restart(&e);
+        if (outcome != TRP_JOURNAL_DONE) {
+            trp_journal_memory_fail(e.memory, TRP_JOURNAL_APPEND, appends, 2, outcome, TRP_EIO);
+        }
+        UNIT_EQUAL(things_open(&e, shards), TRP_OK); /* and nobody tells them anything */
+        UNIT_WAIT(atomic_load(&lives) == THINGS, 20000);
+        for (uint32_t i = 0; i < THINGS; i++) {
+            UNIT_FALSE(atomic_load(&seen[i].two));
+            tell(&e, i, &poke_type);
+        }
+        for (uint32_t i = 0; i < THINGS; i++) {
+            UNIT_WAIT(atomic_load(&seen[i].pokes) == 1, 20000);
+        }
     }
-    UNIT_WAIT(atomic_load(&lives) == 40, 20000);
-    for (uint32_t i = 0; i < 40; i++) {
-        UNIT_WAIT(atomic_load(&seen[i].pokes) == 1, 20000);
-        UNIT_FALSE(atomic_load(&seen[i].two));
+    entities_stop(&e);
+    for (uint32_t tries = 0; remembered(&e, 5) < THINGS && tries < 20; tries++) {
+        entities_start(&e); /* the last ones were handed over when it ended */
+        UNIT_EQUAL(things_open(&e, 5), TRP_OK);
+        UNIT_WAIT(atomic_load(&lives) == THINGS, 20000);
+        entities_stop(&e);
     }
+    UNIT_EQUAL(remembered(&e, 5), THINGS);
+    entities_start(&e);
     entities_end(&e);
+}
+
+static void
+entities_of_another_number_of_shards_are_handed_to_their_own(void)
+{
+    handed_over_with(0, TRP_JOURNAL_DONE);
+}
+
+static void
+a_hand_over_that_is_cut_short_goes_on(void)
+{
+    for (uint32_t appends = 0; appends < 6; appends++) {
+        handed_over_with(appends, TRP_JOURNAL_REFUSED);
+        handed_over_with(appends, TRP_JOURNAL_FAILED);
+    }
 }
 
 static void
@@ -284,6 +344,7 @@ UNIT(what_is_passivated_is_forgotten_and_what_ends_or_fails_is_not)
 UNIT(a_message_behind_a_passivation_keeps_it)
 UNIT(a_hand_off_forgets_nothing)
 UNIT(a_refused_note_is_tried_again)
-UNIT(entities_of_another_number_of_shards_are_not_started_in_the_wrong_one)
+UNIT(entities_of_another_number_of_shards_are_handed_to_their_own)
+UNIT(a_hand_over_that_is_cut_short_goes_on)
 UNIT(passivation_by_time_or_number_is_refused)
 UNIT_END

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "cluster/sharding/shard_store.h"
+#include "cluster/sharding/sharding.h"
 
 #define NOW 1000000u /* wall clock */
 
@@ -614,6 +615,112 @@ no_memory_anywhere_changes_nothing(void)
     end(&s);
 }
 
+/* ---- fewer shards ---------------------------------------------------------------------------- */
+
+static trpi_shard_store *
+store_of_shard(scene *s, uint32_t shard)
+{
+    trpi_shard_store_options options = {
+        .type = "cart", .shard = shard, .writer = "node-a", .memory = true
+    };
+    trpi_shard_store_free(s->store);
+    UNIT_REQUIRE(trpi_shard_store_new(&options, &s->store) == TRP_OK);
+    run(s, 100);
+    UNIT_EQUAL(trpi_shard_store_state_get(s->store), TRPI_SHARD_STORE_READY);
+    return s->store;
+}
+
+static uint32_t
+is_kept(scene *s, uint32_t shard, const char *id, uint64_t due_ms)
+{
+    const trpi_shard_store *store = store_of_shard(s, shard);
+    uint32_t position = 0;
+    const trpi_shard_reminder *reminder = trpi_shard_store_reminder(store, id, &position);
+    return trpi_shard_store_remembers(store, id) &&
+           (due_ms == 0 ? reminder == NULL : reminder != NULL && reminder->due_ms == due_ms);
+}
+
+/* sharding-fold-F1, -F2 */
+static void
+shards_that_exist_no_longer_are_folded_into_those_that_do(void)
+{
+    enum { SHARDS = 10, LEFT = 4, APPENDS = 24 };
+    for (uint32_t appends = 0; appends <= APPENDS; appends++) { /* an end at each of them */
+        scene s;
+        trpi_sharding_folded folded;
+        char id[16], why[TRP_JOURNAL_WHY_BYTES] = "";
+        uint32_t tries = 0, entities = 0;
+        start(&s);
+        for (uint32_t i = 0; i < SHARDS; i++) {
+            (void)snprintf(id, sizeof id, "id-%u", i);
+            const trpi_shard_reminder reminder = {
+                .id = id, .name = "wake", .due_ms = NOW + i, .type = "t", .data = "x", .bytes = 1
+            };
+            trpi_shard_store *store = store_of_shard(&s, i);
+            UNIT_EQUAL(trpi_shard_store_add(store, id, 0), TRP_OK);
+            if (i % 2 == 1) {
+                UNIT_EQUAL(trpi_shard_store_remind(store, &reminder, 0), TRP_OK);
+            }
+            run(&s, 100);
+        }
+        const trpi_shard_reminder newer = {
+            .id = "id-5", .name = "wake", .due_ms = NOW * 2, .type = "t", .data = "y", .bytes = 1
+        };
+        UNIT_EQUAL(trpi_shard_store_remind(store_of_shard(&s, 5 % LEFT), &newer, 0), TRP_OK);
+        run(&s, 100);
+        trp_journal_memory_fail(s.memory, TRP_JOURNAL_APPEND, appends, 1,
+                                appends % 2 == 0 ? TRP_JOURNAL_REFUSED : TRP_JOURNAL_FAILED,
+                                TRP_EIO);
+        while (trpi_sharding_fold(s.driver, "cart", LEFT, NOW, &folded, why, sizeof why) !=
+               TRP_OK) {
+            UNIT_TRUE(why[0] != '\0' && ++tries < 3);
+            entities += folded.entities;
+        }
+        UNIT_TRUE(tries <= 1 && entities + folded.entities <= SHARDS - LEFT);
+        UNIT_EQUAL(trpi_sharding_fold(s.driver, "cart", LEFT, NOW, &folded, why, sizeof why),
+                   TRP_OK);
+        UNIT_TRUE(folded.shards == 0 && folded.entities == 0 && folded.reminders == 0);
+        for (uint32_t i = 0; i < SHARDS; i++) {
+            (void)snprintf(id, sizeof id, "id-%u", i);
+            uint64_t due_ms = i == 5 ? NOW * 2 : i % 2 == 1 ? NOW + i : 0;
+            UNIT_TRUE(is_kept(&s, i % LEFT, id, due_ms));
+            UNIT_TRUE(i < LEFT || trpi_shard_store_entities_count(store_of_shard(&s, i)) == 0);
+        }
+        end(&s);
+    }
+}
+
+static void
+a_fold_into_too_few_shards_is_refused(void)
+{
+    trpi_sharding_folded folded;
+    char why[TRP_JOURNAL_WHY_BYTES] = "", id[200];
+    scene s;
+    uint32_t count = 0;
+    trp_err err = TRP_OK;
+    start(&s);
+    for (uint32_t shard = 0; shard < 2; shard++) {
+        trpi_shard_store *store = store_of_shard(&s, shard);
+        for (err = TRP_OK; err == TRP_OK; count++) {
+            (void)snprintf(id, sizeof id, "%0150u", count);
+            err = trpi_shard_store_add(store, id, 0);
+        }
+        UNIT_EQUAL(err, TRP_ELIMIT);
+        run(&s, 1000);
+    }
+    UNIT_EQUAL(trpi_sharding_fold(s.driver, "cart", 1, NOW, &folded, why, sizeof why), TRP_ELIMIT);
+    UNIT_TRUE(strstr(why, "choose more shards") != NULL && folded.entities == 0);
+    UNIT_TRUE(trpi_shard_store_entities_count(store_of_shard(&s, 1)) > 0);
+    UNIT_EQUAL(trpi_sharding_fold(s.driver, "cart", 0, NOW, &folded, why, sizeof why), TRP_EINVAL);
+    UNIT_EQUAL(trpi_sharding_fold(s.driver, "cart", TRP_SHARDING_SHARDS_MAX, NOW, &folded, why,
+                                  sizeof why),
+               TRP_OK);
+    UNIT_EQUAL(trpi_sharding_fold(s.driver, "cart", TRP_SHARDING_SHARDS_MAX + 1, NOW, &folded, why,
+                                  sizeof why),
+               TRP_EINVAL);
+    end(&s);
+}
+
 UNIT_BEGIN("shard_store")
 UNIT(what_was_remembered_is_there_for_the_next_owner)
 UNIT(an_owner_that_was_replaced_loses_the_store_and_is_told_by_whom)
@@ -630,4 +737,6 @@ UNIT(a_group_has_a_thousand_changes_at_most_and_the_rest_follows)
 UNIT(a_shard_without_memory_only_claims)
 UNIT(random_histories_leave_what_was_told)
 UNIT(no_memory_anywhere_changes_nothing)
+UNIT(shards_that_exist_no_longer_are_folded_into_those_that_do)
+UNIT(a_fold_into_too_few_shards_is_refused)
 UNIT_END
