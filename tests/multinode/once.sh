@@ -80,6 +80,9 @@ check host_of_the_singleton wait_until 30 has_host 3 2
 seed_host=3 start_host 1
 check host_1_is_back wait_until 60 all_up 3 1 2 3
 kill -STOP "${node_pid[2]}"
+# ClusterShardingQueriesSpec
+silence_is_said() { ctl 3 shards tally --timeout 3s 2>/dev/null | grep -qF 'tally: its coordinator did not tell'; }
+check a_coordinator_that_does_not_answer_is_said wait_until 30 silence_is_said
 # CONTRIB-06
 check singleton_is_taken_over wait_until 90 counts_on 3
 check entities_answer_meanwhile wait_until 60 tallied 1 a

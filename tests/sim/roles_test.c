@@ -7,6 +7,7 @@
  */
 #include <troupe/troupe.h>
 
+#include "cluster/sharding/sharding.h"
 #include "tests/sim/play.h"
 
 enum { NODES = 5, ROLES = 2, ENTITIES = 24, LATE = NODES - 1 };
@@ -148,6 +149,26 @@ singleton_host(trp_sim *sim, uint32_t asker, uint32_t role)
     return node_in(sim, err, reply);
 }
 
+typedef struct seat {
+    const char *type;
+    bool is_here;
+} seat;
+
+static void
+seat_look(void *arg, const trpi_sharding_status *status)
+{
+    seat *s = arg;
+    s->is_here = s->is_here || (strcmp(status->type, s->type) == 0 && status->coordinates);
+}
+
+static bool
+coordinates(trp_sim *sim, uint32_t node, uint32_t role)
+{
+    seat s = { names[role], false };
+    trpi_sharding_each(trp_sim_system(sim, node), seat_look, &s);
+    return s.is_here;
+}
+
 /* ---- programs -------------------------------------------------------------------------------- */
 
 static void
@@ -165,6 +186,12 @@ entities_live_in_their_role(trp_sim *sim, void *arg)
     }
     for (uint32_t i = 0; i < LATE; i++) {
         TRP_SIM_CHECK(sim, hosted[i] > 0);
+    }
+    for (uint32_t r = 0; r < ROLES; r++) { /* the coordinator is on the oldest of the role */
+        uint32_t oldest = singleton_host(sim, LATE, r);
+        for (uint32_t i = 0; i < NODES; i++) {
+            TRP_SIM_CHECK(sim, coordinates(sim, i, r) == (i == oldest));
+        }
     }
     trp_sim_leave(sim, 2);
     play_await_gone(sim, 2, 30000);
