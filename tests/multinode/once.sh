@@ -45,8 +45,10 @@ place() { ctl "$1" entity tally "$2" | awk '$1 == "node" { print $2 }'; }
 # FUTURE-20
 expect entity_is_asked_by_its_path 0 ctl 2 ask /cluster/tally/a again --timeout 5s
 has its_answer_names_its_home "${homes[a]}"
+# ClusterShardingGetStateSpec
 is entity_says_where_it_lives "$(place 2 a)" "${homes[a]}"
 expect shards_from_a_node_that_does_not_coordinate 0 ctl 3 shards tally
+# ClusterShardingGetStateSpec
 has shards_names_the_coordinator "coordinator"
 for index in 1 2 3 4; do has "shards_names_node_$index" "$(addr "$index")"; done
 
@@ -80,8 +82,8 @@ check host_of_the_singleton wait_until 30 has_host 3 2
 seed_host=3 start_host 1
 check host_1_is_back wait_until 60 all_up 3 1 2 3
 kill -STOP "${node_pid[2]}"
-# ClusterShardingQueriesSpec
 silence_is_said() { ctl 3 shards tally --timeout 3s 2>/dev/null | grep -qF 'tally: its coordinator did not tell'; }
+# ClusterShardingQueriesSpec
 check a_coordinator_that_does_not_answer_is_said wait_until 30 silence_is_said
 # CONTRIB-06
 check singleton_is_taken_over wait_until 90 counts_on 3

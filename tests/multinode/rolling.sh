@@ -66,10 +66,12 @@ is its_shards_are_on_new_nodes "$(on "$(addr 3)" "$(addr 4)")" $((${#ids[@]} - w
 is those_of_the_other_old_node_stay "$(on "$(addr 1)")" "$was_on_one"
 expect the_oldest_node_leaves 0 ctl 3 leave "$(addr 1)" --timeout 60s
 homes_look 3
+# RollingUpdateShardAllocationSpec
 is all_shards_are_on_new_nodes "$(on "$(addr 3)" "$(addr 4)")" "${#ids[@]}"
 is both_new_nodes_have_some "$(($(on "$(addr 3)") > 0 && $(on "$(addr 4)") > 0))" 1
 touch "$work/over"
 await "$follower" 120 || fail the_follower_ends
 moves() { awk '{ if (($1 in last) && last[$1] != $2) moves[$1]++; last[$1] = $2 } END { for (id in last) print moves[id] + 0 }' "$work/seen" | sort -n | tail -n 1; }
+# RollingUpdateShardAllocationSpec
 is each_shard_moves_at_most_once "$(moves)" 1
 test_end

@@ -398,6 +398,7 @@ shards_change_under_faults(trp_sim *sim, void *arg)
     shards_change(sim, &under_faults);
 }
 
+/* ClusterShardingRememberEntitiesNewExtractorSpec; region-move-V1, -V2 */
 static void
 another_number_of_shards_takes_all_along_under_faults(void)
 {

@@ -247,7 +247,8 @@ registers_while_the_oldest_leaves(trp_sim *sim, void *arg)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* ROLES-03, FUTURE-02; ClusterShardingRolePartitioningSpec, MultiDcClusterShardingSpec */
+/* ROLES-03, FUTURE-02; ClusterShardingRolePartitioningSpec, ClusterShardCoordinatorRoleSpec,
+ * MultiDcClusterShardingSpec */
 static void
 entities_of_a_role_live_on_its_nodes_and_answer_everywhere(void)
 {

@@ -263,7 +263,7 @@ remembered(const entities *e, uint32_t shards)
     return count;
 }
 
-/* ClusterShardingRememberEntitiesNewExtractorSpec; region-move-V1, -V2: each is handed to its own
+/* region-move-V1, -V2: each is handed to its own
  * shard, lives there once, and is forgotten where it was. The first so many appends succeed. */
 static void
 handed_over_with(uint32_t appends, trp_journal_outcome outcome)
@@ -303,12 +303,14 @@ handed_over_with(uint32_t appends, trp_journal_outcome outcome)
     entities_end(&e);
 }
 
+/* ClusterShardingRememberEntitiesNewExtractorSpec */
 static void
 entities_of_another_number_of_shards_are_handed_to_their_own(void)
 {
     handed_over_with(0, TRP_JOURNAL_DONE);
 }
 
+/* ClusterShardingRememberEntitiesNewExtractorSpec */
 static void
 a_hand_over_that_is_cut_short_goes_on(void)
 {

@@ -640,7 +640,7 @@ is_kept(scene *s, uint32_t shard, const char *id, uint64_t due_ms)
            (due_ms == 0 ? reminder == NULL : reminder != NULL && reminder->due_ms == due_ms);
 }
 
-/* sharding-fold-F1, -F2 */
+/* ClusterShardingRememberEntitiesNewExtractorSpec; sharding-fold-F1, -F2 */
 static void
 shards_that_exist_no_longer_are_folded_into_those_that_do(void)
 {
