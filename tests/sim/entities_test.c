@@ -386,7 +386,8 @@ faults_and_messages(trp_sim *sim, void *arg)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* FUTURE-02 FUTURE-21; ClusterShardingSpec, ClusterShardingGetStatsSpec, ClusterShardingGetStateSpec */
+/* FUTURE-02 FUTURE-21; ClusterShardingSpec, ClusterShardingGetStatsSpec,
+ * ClusterShardingGetStateSpec */
 static void
 entities_start_where_there_is_room_and_answer_everywhere(void)
 {
