@@ -201,3 +201,6 @@ examples_buncher_drawing_la_SOURCES = examples/buncher.c
 examples_buncher_drawing_la_CFLAGS = $(AM_CFLAGS)
 examples_buncher_drawing_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 examples_buncher_drawing_la_LIBADD = libtroupe.la
+example_programs += examples/agent
+examples_agent_SOURCES = examples/agent.c
+examples_agent_LDADD = libtroupe.la

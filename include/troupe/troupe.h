@@ -3,6 +3,7 @@
 #define TROUPE_TROUPE_H
 
 #include <troupe/actor.h>
+#include <troupe/agent.h>
 #include <troupe/aggregator.h>
 #include <troupe/alias.h>
 #include <troupe/backoff.h>

@@ -33,3 +33,5 @@ pkginclude_HEADERS += include/troupe/fsm.h
 troupe_sources += src/pattern/fsm.c src/pattern/fsm_definition.c src/pattern/fsm_timer.c
 pkginclude_HEADERS += include/troupe/stm.h
 troupe_sources += src/pattern/stm.c
+pkginclude_HEADERS += include/troupe/agent.h
+troupe_sources += src/pattern/agent.c

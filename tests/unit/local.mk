@@ -106,6 +106,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 check_PROGRAMS += tests/unit/pattern/pattern_tests
 tests_unit_pattern_pattern_tests_LDADD = $(unit_ldadd)
 tests_unit_pattern_pattern_tests_SOURCES = \
+	tests/unit/pattern/agent_test.c \
 	tests/unit/pattern/aggregator_test.c \
 	tests/unit/pattern/balancing_test.c \
 	tests/unit/pattern/backoff_test.c \
