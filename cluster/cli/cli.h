@@ -59,7 +59,8 @@
     F(CACERT, "cacert", 0, "FILE", "for --via: the authority of the cluster's certificates")       \
     F(CERT, "cert", 0, "FILE", "for --via: own certificate")                                       \
     F(KEY, "key", 0, "FILE", "for --via: its key")                                                 \
-    F(COOKIE_FILE, "cookie-file", 0, "FILE", "for --via: file with the cluster's cookie")
+    F(COOKIE_FILE, "cookie-file", 0, "FILE", "for --via: file with the cluster's cookie")          \
+    F(FIX_HINTS, "fix-hints", 0, NULL, "say what to do about each finding")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -280,6 +281,7 @@ int trpi_cli_run_shards(trpi_cli *cli);
 int trpi_cli_run_entity(trpi_cli *cli);
 int trpi_cli_run_deadletters(trpi_cli *cli);
 int trpi_cli_run_logs(trpi_cli *cli);
+int trpi_cli_run_doctor(trpi_cli *cli);
 int trpi_cli_run_fault(trpi_cli *cli);
 int trpi_cli_run_leader(trpi_cli *cli);
 int trpi_cli_run_is_singleton(trpi_cli *cli);

@@ -393,6 +393,19 @@ const trpi_cli_command trpi_cli_commands[] = {
       .timeout_ms = SHORT,
       .run = trpi_cli_run_logs },
 
+    { .name = "doctor",
+      .group = TRPI_CLI_OPERATE,
+      .usage = "[--fix-hints]",
+      .summary = "look for what is wrong with this node and its cluster (exit 1: failures)",
+      .text =
+          "Looks at the node and its host, and asks and dials each other member; takes a second "
+          "or a few. Each check\nsays what was seen. A warning is no failure: exit 0. "
+          "--fix-hints says what to do about each finding, and\nits section in the handbook. "
+          "-o name prints the ids of those that are not ok.\n",
+      .flags = BIT(FIX_HINTS),
+      .outputs = ANSWER | TRPI_CLI_OUT(NAME),
+      .timeout_ms = LONG,
+      .run = trpi_cli_run_doctor },
     { .name = "cert",
       .group = TRPI_CLI_OPERATE,
       .usage = "ca|node|renew|revoke|show [OPTION]...",

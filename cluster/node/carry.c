@@ -84,6 +84,7 @@ is_carried(const trpi_control_request *request)
            ((request->command == TRPI_CONTROL_SHARDS || request->command == TRPI_CONTROL_ENTITY) &&
             request->member == NULL && !request->rebalance) ||
            (request->command == TRPI_CONTROL_REACH && request->local) ||
+           (request->command == TRPI_CONTROL_DOCTOR && request->local) ||
            (request->command == TRPI_CONTROL_SHUTDOWN && request->prepare);
 }
 

@@ -34,6 +34,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_ENTITY:
     case TRPI_CONTROL_DEADLETTERS: /* these two may wait for the next one */
     case TRPI_CONTROL_LOGS:
+    case TRPI_CONTROL_DOCTOR:
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
@@ -99,6 +100,9 @@ serve_service(trp_node *node, trpi_call *call)
         return;
     case TRPI_CONTROL_LOGS:
         trpi_node_serve_logs(node, call);
+        return;
+    case TRPI_CONTROL_DOCTOR:
+        trpi_node_serve_doctor(node, call);
         return;
     default:
         trpi_node_serve_singleton(node, call);
@@ -173,6 +177,7 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     case TRPI_CONTROL_ENTITY:
     case TRPI_CONTROL_DEADLETTERS:
     case TRPI_CONTROL_LOGS:
+    case TRPI_CONTROL_DOCTOR:
         serve_service(node, call);
         return;
     }

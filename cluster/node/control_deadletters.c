@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/nearest.h"
+#include "cluster/node/doctor.h"
 #include "cluster/node/node_private.h"
 
 #define NEAREST_MAX 16u    /* paths of one answer */
@@ -153,8 +154,6 @@ nearest_find(trp_node *node, const trpi_call *call, guesses *all, uint32_t reaso
     return g->nearest;
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
 /* "no such actor" as "no-such-actor": one word for scripts. */
 static const char *
 reason_word(uint32_t reason, char word[48])
@@ -165,6 +164,36 @@ reason_word(uint32_t reason, char word[48])
     }
     return word;
 }
+
+void
+trpi_node_deadletters_recent(trp_node *node, uint64_t window_ms, trpi_doctor_facts *facts)
+{
+    char record[LETTER_BYTES_MAX], word[48];
+    trpi_record_place place = trpi_record_ring_find(&node->dead_ring, 0);
+    int64_t now_ms = trpi_world_wall_ms(trpi_system_world(node->system)), first_ms = now_ms;
+    bool all = place.number == 1; /* else the oldest ones were overwritten */
+    uint64_t until = trpi_record_ring_newest(&node->dead_ring);
+    size_t bytes = 0;
+    facts->dead_letters_ms = window_ms;
+    while (place.number <= until &&
+           trpi_record_ring_read(&node->dead_ring, &place, record, &bytes)) {
+        letter head;
+        memcpy(&head, record, sizeof head);
+        first_ms = head.wall_ms < first_ms ? head.wall_ms : first_ms;
+        if (now_ms - head.wall_ms <= (int64_t)window_ms) {
+            const char *path = record + sizeof head + head.sender_bytes;
+            facts->dead_letters++;
+            (void)snprintf(facts->dead_letter, sizeof facts->dead_letter, "%s to %s",
+                           reason_word(head.reason, word), path[0] != '\0' ? path : "nobody");
+        }
+    }
+    if (!all && now_ms - first_ms < (int64_t)window_ms) {
+        facts->dead_letters_ms =
+            (uint64_t)(now_ms - first_ms) + 1; /* all that are kept are younger */
+    }
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static const char *
 text_or_null(const char *text)

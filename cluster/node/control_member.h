@@ -99,6 +99,10 @@ bool trpi_member_find(trp_node *node, const char *name, trp_member *ret_member,
 bool trpi_peers_problem(const trpi_view *view, const trpi_peer_info *peers, size_t count,
                         char *text, size_t bytes);
 
+/* control_reach.c: dial all other members of the view, and add the ways from this node. false: no
+ * memory. */
+bool trpi_node_own_ways_add(trp_node *node, trpi_call *call, const trpi_view *view, cJSON *ways);
+
 /* Add {"node","nodeUid","status","roles"} to object. */
 bool trpi_member_add(cJSON *object, const trp_member *member);
 

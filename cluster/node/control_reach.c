@@ -59,9 +59,8 @@ dial_all(trp_node *node, trpi_call *call, dial *dials, size_t count)
     }
 }
 
-/* The ways from this node. */
-static bool
-own_ways_add(trp_node *node, trpi_call *call, const trpi_view *view, cJSON *ways)
+bool
+trpi_node_own_ways_add(trp_node *node, trpi_call *call, const trpi_view *view, cJSON *ways)
 {
     size_t count = 0;
     dial *dials = trpi_alloc((view->count + 1) * sizeof *dials);
@@ -178,7 +177,7 @@ trpi_node_serve_reach(trp_node *node, trpi_call *call)
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "selfNode", node->address);
     cJSON *ways = ok ? cJSON_AddArrayToObject(reply, "ways") : NULL;
-    ok = ways != NULL && own_ways_add(node, call, &view, ways);
+    ok = ways != NULL && trpi_node_own_ways_add(node, call, &view, ways);
     ok = ok && (call->request.local || others_ways_add(node, call, &view, ways));
     int64_t failed = 0;
     const cJSON *way;

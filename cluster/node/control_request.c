@@ -49,6 +49,7 @@ static const struct {
     { "entity", TRPI_CONTROL_ENTITY, false },
     { "deadletters", TRPI_CONTROL_DEADLETTERS, false },
     { "logs", TRPI_CONTROL_LOGS, false },
+    { "doctor", TRPI_CONTROL_DOCTOR, true },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -432,6 +433,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_REACH:
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:
+    case TRPI_CONTROL_DOCTOR:
         return TRP_OK;
     case TRPI_CONTROL_LOGS:
         return level_check(request, refusal) != TRP_OK ? TRP_EINVAL

@@ -41,7 +41,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_SHARDS,
     TRPI_CONTROL_ENTITY,
     TRPI_CONTROL_DEADLETTERS,
-    TRPI_CONTROL_LOGS
+    TRPI_CONTROL_LOGS,
+    TRPI_CONTROL_DOCTOR
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

@@ -3,6 +3,7 @@ troupe_sources += cluster/node/built_in_types.c cluster/node/carry.c cluster/nod
 	cluster/node/keys.c cluster/node/control.c cluster/node/control_actors.c cluster/node/control_audit.c cluster/node/control_call.c \
 	cluster/node/control_change.c cluster/node/control_commands.c cluster/node/control_events.c \
 	cluster/node/control_deadletters.c cluster/node/control_logs.c cluster/node/record_ring.c \
+	cluster/node/control_doctor.c cluster/node/doctor.c cluster/node/doctor_cluster.c cluster/node/doctor_host.c cluster/node/doctor_look.c cluster/node/doctor_others.c \
 	cluster/node/control_fault.c cluster/node/control_join.c \
 	cluster/node/control_member.c cluster/node/control_members.c cluster/node/control_peers.c cluster/node/control_reach.c cluster/node/control_request.c cluster/node/control_serve.c cluster/node/control_shards.c cluster/node/control_singleton.c cluster/node/control_topics.c \
 	cluster/node/control_shutdown.c cluster/node/control_socket.c cluster/node/control_view.c cluster/node/control_why.c cluster/node/node.c \

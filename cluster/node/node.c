@@ -29,6 +29,7 @@
 #include "cluster/node/control_socket.h"
 #include "cluster/node/node.h"
 #include "cluster/node/node_limits.h"
+#include "cluster/node/doctor_look.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
@@ -359,6 +360,7 @@ node_make(trpi_config *config, const trp_node_options *options, bool only_check,
     node->config = config;
     node->only_check = only_check;
     pthread_mutex_init(&node->lock, NULL);
+    node->probes = &trpi_doctor_probes_real;
     trpi_record_ring_init(&node->dead_ring, TRPI_DEAD_RING_BYTES);
     trpi_record_ring_init(&node->log_ring, TRPI_LOG_RING_BYTES);
     node->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

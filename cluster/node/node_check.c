@@ -397,19 +397,29 @@ is_built_in_logic(const char *words, const char *id)
 
 /* A node that is told to leave just after a crash waits until the crashed one is marked Down:
  * detection, stable-after without a change, and half of that again when members see it late. */
+uint64_t
+trpi_node_leave_need_ms(const trpi_config *config)
+{
+    const char *strategy = trpi_config_text(config, "cluster.downing.active-strategy");
+    bool by_time = strcmp(strategy, "auto-down-after") == 0;
+    int64_t limit_ms = trpi_config_int(config, by_time ? "cluster.downing.auto-down-after"
+                                                       : "cluster.downing.stable-after");
+    int64_t pause_ms =
+        trpi_config_int(config, "cluster.failure-detector.acceptable-heartbeat-pause");
+    int64_t need_ms = limit_ms + (by_time ? 0 : limit_ms / 2) + pause_ms + NOTICED_MS;
+    return strcmp(strategy, "manual") == 0 ? 0 : (uint64_t)need_ms;
+}
+
 static void
 leave_timeout_note(const trpi_config *config, FILE *out)
 {
     static const char key[] = "cluster.leave-timeout";
     const char *strategy = trpi_config_text(config, "cluster.downing.active-strategy");
-    bool by_time = strcmp(strategy, "auto-down-after") == 0;
-    const char *limit =
-        by_time ? "cluster.downing.auto-down-after" : "cluster.downing.stable-after";
-    int64_t limit_ms = trpi_config_int(config, limit), leave_ms = trpi_config_int(config, key);
-    int64_t pause_ms =
-        trpi_config_int(config, "cluster.failure-detector.acceptable-heartbeat-pause");
-    int64_t need_ms = limit_ms + (by_time ? 0 : limit_ms / 2) + pause_ms + NOTICED_MS;
-    if (strcmp(strategy, "manual") != 0 && leave_ms < need_ms) {
+    const char *limit = strcmp(strategy, "auto-down-after") == 0 ? "cluster.downing.auto-down-after"
+                                                                 : "cluster.downing.stable-after";
+    int64_t leave_ms = trpi_config_int(config, key);
+    int64_t need_ms = (int64_t)trpi_node_leave_need_ms(config);
+    if (leave_ms < need_ms) {
         (void)fprintf(out,
                       "warning: %s = %s and %s = %s: a node that is told to leave when another one "
                       "has just crashed gives up before %s decides, and counts as a second crash; "

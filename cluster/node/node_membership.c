@@ -86,11 +86,9 @@ referee_take(const trp_node *node, trpi_member_options *options, trp_node_error 
     return TRP_OK;
 }
 
-static trp_err
-downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+void
+trpi_node_downing_times(const trp_node *node, trpi_downing_options *downing)
 {
-    trpi_downing_options *downing = &options->downing;
-    options->downing_strategy = trpi_config_text(node->config, "cluster.downing.active-strategy");
     downing->stable_after_ms = trpi_node_number(node, "cluster.downing.stable-after");
     downing->removal_margin_ms = trpi_node_number(node, "cluster.down-removal-margin");
     downing->unstable_after_ms = trpi_node_number(node, "cluster.downing.down-all-when-unstable");
@@ -102,6 +100,14 @@ downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error 
         trpi_node_number(node, "cluster.downing.lease.acquire-lease-delay-for-minority");
     downing->lease_release_after_ms = trpi_node_number(node, "cluster.downing.lease.release-after");
     downing->lease_timeout_ms = trpi_node_number(node, "cluster.downing.lease.operation-timeout");
+}
+
+static trp_err
+downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+{
+    trpi_downing_options *downing = &options->downing;
+    options->downing_strategy = trpi_config_text(node->config, "cluster.downing.active-strategy");
+    trpi_node_downing_times(node, downing);
     downing->keep_lone_oldest =
         !trpi_config_bool(node->config, "cluster.downing.keep-oldest.down-if-alone");
     trp_err err = downing_role_take(node, options, ret_error);

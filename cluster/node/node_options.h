@@ -44,6 +44,8 @@ trp_err trpi_node_config_check(const trpi_config *config, trpi_config_error *ret
 /* Return why a key that is accepted for foreign configurations has no effect; NULL: it has one, or
  * was not given. */
 const char *trpi_node_config_idle(const trpi_config_entry *entry);
+/* The time that a leave beside a crash takes; 0: any does (manual). */
+uint64_t trpi_node_leave_need_ms(const trpi_config *config);
 /* Print a line for each such key, and for each dispatcher and mailbox that is used but not defined
  * here: a plugin may define it. */
 void trpi_node_config_notes(const trpi_config *config, FILE *out);

@@ -40,6 +40,8 @@
 #define TRPI_FOLLOW_MS 20u          /* how often a call that follows looks for more */
 
 struct trpi_carry;
+struct trpi_doctor_facts;
+struct trpi_doctor_probes;
 
 /* Of the coordinated shutdown; node_shutdown.c. */
 typedef enum trpi_node_task {
@@ -89,9 +91,10 @@ struct trp_node {
     struct trpi_carry *carry;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
-    trpi_record_ring dead_ring; /* the last dead letters; control_deadletters.c */
-    trpi_record_ring log_ring;  /* the last lines of the log; control_logs.c */
-    uint64_t listener;          /* of the cluster's events */
+    const struct trpi_doctor_probes *probes; /* of the doctor; tests replace them */
+    trpi_record_ring dead_ring;              /* the last dead letters; control_deadletters.c */
+    trpi_record_ring log_ring;               /* the last lines of the log; control_logs.c */
+    uint64_t listener;                       /* of the cluster's events */
     char address[TRPI_ADDRESS_TEXT_BYTES];
     char control_path[TRPI_CTL_PATH_BYTES];
     uint64_t start_ns;
@@ -176,6 +179,13 @@ void trpi_node_serve_deadletters(trp_node *node, trpi_call *call);
 /* Find the records that a call asks for (after, count); with follow wait until there is one, or the
  * call's time is over. false: refused, the node is stopping. */
 bool trpi_node_records_await(trpi_call *call, trpi_record_ring *ring, trpi_record_place *ret_place);
+/* Fill in the dead letters of the last window_ms, as far as they are kept. */
+void trpi_node_deadletters_recent(trp_node *node, uint64_t window_ms,
+                                  struct trpi_doctor_facts *facts);
+/* control_doctor.c */
+void trpi_node_serve_doctor(trp_node *node, trpi_call *call);
+/* node_membership.c: the times and numbers of the downing strategy. */
+void trpi_node_downing_times(const trp_node *node, trpi_downing_options *downing);
 /* control_logs.c */
 void trpi_node_log_keep(trpi_record_ring *ring, const trp_log_line *line); /* any thread */
 void trpi_node_serve_logs(trp_node *node, trpi_call *call);

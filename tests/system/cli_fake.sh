@@ -37,6 +37,7 @@ topics {"ok":true,"selfNode":"$A","mediators":[{"name":"default","role":null,"se
 publish {"ok":true,"topic":"news","delivered":3,"nodes":2,"silent":0}
 singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"worker","state":"Younger","stateMs":5000,"host":"$B","hostMs":61000,"runsHere":false,"waits":null,"kept":0},{"name":"ids","role":null,"state":"BecomingOldest","stateMs":7000,"host":"$A","hostMs":7000,"runsHere":false,"waits":"$C has not handed it over yet (3 requests unanswered)","kept":0}]}
 shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"hosts","why":null,"shards":1000,"here":600,"entities":12,"kept":0,"coordinator":"$A","coordinates":true,"ready":true,"coordinatorMs":61000,"nodes":[{"node":"$A","shards":600,"state":"hosts"},{"node":"$B","shards":400,"state":"leaving"}],"waitsCount":1,"waitsMs":7000,"waits":"shard 7 moves: its entities on $B have not ended"}]}
+doctor {"ok":true,"selfNode":"$A","healthy":false,"failures":1,"warnings":1,"findings":[{"id":"joined","level":"ok","evidence":"this node is Up","advice":null,"page":"docs/doctor.md"},{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"},{"id":"clock","level":"warn","evidence":"B is 1.8 s ahead","advice":"start a time service","page":"docs/doctor.md"}],"elapsedMs":1100}
 deadletters {"ok":true,"selfNode":"$A","total":1204,"byReason":{"no-such-actor":1000,"mailbox-full":204},"deadLetters":[{"number":"1203","time":"2026-11-20T12:04:10.113Z","reason":"no-such-actor","type":"bank.add","bytes":24,"sender":"/user/client","recipient":"/user/countr","nearest":"/user/counter"},{"number":"1204","time":"2026-11-20T12:04:11.870Z","reason":"told-to-nobody","type":null,"bytes":1180,"sender":null,"recipient":null,"nearest":null}],"missed":3,"next":"1204"}
 logs {"ok":true,"selfNode":"$A","lines":[{"number":"17","timestamp":"2026-11-20T12:04:10.113Z","severityText":"warning","severityNumber":13,"scope":{"name":"vault"},"body":"the vault is open door=7","attributes":{"door":"7"}}],"missed":1,"next":"17"}
 entity {"ok":true,"type":"order","id":"4711","shard":17,"node":"$B","here":false,"state":"on another node"}
@@ -136,6 +137,17 @@ expect shards_rebalance 0 good shards order --rebalance
 expect entity_is_found 0 good entity order 4711
 has entity_says_where "$B" && has entity_says_its_shard "17"
 expect entity_needs_an_id 64 good entity order
+expect doctor_with_a_failure_exits_1 1 good doctor
+is doctor_table "$(cat "$work/out")" " ok    joined               this node is Up
+ FAIL  links                A cannot dial B
+ warn  clock                B is 1.8 s ahead"
+has doctor_counts "1 failure, 1 warning; troupe doctor --fix-hints says what to do" "$work/err"
+expect doctor_with_hints 1 good doctor --fix-hints
+has doctor_says_what_to_do "do: open the port" && has doctor_names_the_section "see: docs/doctor.md#links"
+expect doctor_names 1 good doctor -o name
+is doctor_names_are_those_that_are_not_ok "$(tr '\n' ' ' <"$work/out")" "links clock "
+expect doctor_json 1 good doctor -o json
+is_json doctor_json_is_json
 # LIFE-15
 expect deadletters_table 0 good deadletters
 is deadletters_one_line_each "$(cat "$work/out")" "12:04:10.113  no-such-actor     /user/client -> /user/countr  bank.add, 24 B  (did you mean /user/counter?)
@@ -435,11 +447,11 @@ odd_values=('{}' '{"ok":true}' '{"ok":7}' '[]' '{"ok":true,"members":7,"problems
     '{"ok":false}' '{"ok":false,"exit":1e308,"error":7}' '{"ok":false,"exit":-1,"error":{}}' '{"progress":7}')
 aborted=0
 for odd in "${odd_values[@]}"; do
-    for command in members status why member-status join leave down shutdown events send ask ping fault peers tree leader unreachable deadletters logs; do echo "$command $odd"; done >"$work/odd"
+    for command in members status why member-status join leave down shutdown events send ask ping fault peers tree leader unreachable deadletters logs doctor; do echo "$command $odd"; done >"$work/odd"
     rm -f "$work/odd.sock"
     background "$fake" "$work/odd.sock" "$work/odd" >/dev/null
     wait_until 30 test -S "$work/odd.sock" || fail "fake starts"
-    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable deadletters logs "logs -f --count 1"; do
+    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable doctor deadletters logs "logs -f --count 1"; do
         # shellcheck disable=SC2086 # words
         timeout 20 "$troupe" --socket "$work/odd.sock" --timeout 1s $command </dev/null >"$work/out" 2>"$work/err"
         code=$?

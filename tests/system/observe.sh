@@ -37,6 +37,12 @@ ended line_follower_ends_after_its_count "$follower" 0
 has a_line_names_the_order '"order":"reload"' "$work/lines"
 has a_line_has_its_severity '"severityNumber":9' "$work/lines"
 expect lines_of_no_level_are_refused 64 at logs --level loud
+# A healthy node of one member: warnings of its host are its host's.
+doctors() { at doctor -o json >"$work/out" 2>"$work/err"; [ -s "$work/out" ]; }
+check doctor_examines doctors
+is_json doctor_json
+has doctor_has_its_checks '"id": "leave-timeout"'
+lacks doctor_finds_no_fault_of_the_cluster '"id": "joined", "level": "fail"'
 background at logs -f >"$work/last" 2>&1
 follower=$started
 check follower_shows_the_last_lines wait_until 60 test -s "$work/last"

@@ -1,0 +1,117 @@
+/* control_doctor.c - doctor: gathers facts here and from the other members, and answers with the
+ * findings.
+ *
+ * Shape.   Threads and mailboxes are sampled first and last; what takes time lies between, so that
+ *          the two samples are at least LIVE_MS apart. With `local` only this node's facts for the
+ *          doctor of another one.
+ * Limits.  The members of the view; see doctor_others.c for the times.
+ * Tests.   tests/unit/node/doctor_node_test.c, tests/system/observe.sh
+ */
+#include <string.h>
+
+#include <troupe/live.h>
+
+#include "base/alloc.h"
+#include "cluster/node/doctor_look.h"
+
+#define LIVE_MS 1000u /* a message that is handled for less is not called stuck */
+
+/* ---- for the doctor of another node ---------------------------------------------------------- */
+
+static void
+local_serve(trp_node *node, trpi_call *call, const trpi_view *view)
+{
+    int64_t received_ms = node->probes->wall_ms(node);
+    cJSON *reply = trpi_call_reply();
+    bool ok = trpi_json_add_text(reply, "selfNode", node->address) &&
+              trpi_json_add_text(reply, "version", trp_version()) &&
+              trpi_json_add_u64_string(reply, "view", view->version) &&
+              trpi_doctor_keys_add(node, reply);
+    cJSON *ways = ok ? cJSON_AddArrayToObject(reply, "ways") : NULL;
+    ok = ways != NULL && trpi_node_own_ways_add(node, call, view, ways) &&
+         trpi_json_add_u64_string(reply, "receivedMs", (uint64_t)received_ms) &&
+         trpi_json_add_u64_string(reply, "answeredMs", (uint64_t)node->probes->wall_ms(node));
+    trpi_call_answer_if(call, ok, reply);
+}
+
+/* ---- findings -------------------------------------------------------------------------------- */
+
+static bool
+finding_add(cJSON *list, const trpi_doctor_finding *f)
+{
+    cJSON *row = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(row, "id", f->id) &&
+              trpi_json_add_text(row, "level", trpi_doctor_level_name(f->level)) &&
+              trpi_json_add_text(row, "evidence", f->evidence) &&
+              trpi_json_add_text(row, "advice", f->advice[0] != '\0' ? f->advice : NULL) &&
+              trpi_json_add_text(row, "page", "docs/doctor.md");
+    return trpi_json_append(list, row, ok);
+}
+
+/* Gather the facts. false: no memory. */
+static bool
+facts_gather(trp_node *node, trpi_call *call, trpi_view *view, trpi_doctor_facts *facts,
+             trpi_doctor_member *members)
+{
+    trp_live *live = trpi_doctor_live_begin(node);
+    double until_ms = trpi_call_elapsed_ms(call) + LIVE_MS;
+    trpi_view_foresee(node, view);
+    trpi_view_look_at_links(node, view);
+    trpi_view_look_at_certificates(node, view);
+    trpi_view_look_at_files(node, view);
+    bool ok = trpi_doctor_look(node, view, facts, members) &&
+              trpi_doctor_ask_others(node, call, view, facts, members);
+    double left_ms = until_ms - trpi_call_elapsed_ms(call);
+    if (left_ms > 0) {
+        (void)trpi_call_pause(call, (uint32_t)left_ms); /* cancelled: nobody reads the answer */
+    }
+    trpi_doctor_live_end(live, node, facts);
+    return ok;
+}
+
+static void
+findings_answer(trp_node *node, trpi_call *call, const trpi_doctor_facts *facts)
+{
+    trpi_doctor_finding findings[TRPI_DOCTOR_FINDINGS_MAX];
+    size_t count = trpi_doctor_judge(facts, findings);
+    int64_t failures = 0, warnings = 0;
+    cJSON *reply = trpi_call_reply(), *list = NULL;
+    for (size_t i = 0; i < count; i++) {
+        failures += findings[i].level == TRPI_DOCTOR_FAIL;
+        warnings += findings[i].level == TRPI_DOCTOR_WARN;
+    }
+    bool ok = trpi_json_add_text(reply, "selfNode", node->address) &&
+              trpi_json_add_bool(reply, "healthy", failures == 0) &&
+              trpi_json_add_i64(reply, "failures", failures) &&
+              trpi_json_add_i64(reply, "warnings", warnings) &&
+              (list = cJSON_AddArrayToObject(reply, "findings")) != NULL;
+    for (size_t i = 0; ok && i < count; i++) {
+        ok = finding_add(list, &findings[i]);
+    }
+    ok = ok && trpi_call_add_elapsed(call, reply);
+    trpi_call_answer_if(call, ok, reply);
+}
+
+void
+trpi_node_serve_doctor(trp_node *node, trpi_call *call)
+{
+    trpi_view view;
+    if (!trpi_view_take_for(node, call, &view)) {
+        return;
+    }
+    if (call->request.local) {
+        local_serve(node, call, &view);
+        trpi_view_fini(&view);
+        return;
+    }
+    trpi_doctor_facts *facts = trpi_alloc(sizeof *facts);
+    trpi_doctor_member *members = trpi_alloc((view.count + 1) * sizeof *members);
+    if (facts == NULL || members == NULL || !facts_gather(node, call, &view, facts, members)) {
+        trpi_call_answer(call, NULL);
+    } else {
+        findings_answer(node, call, facts);
+    }
+    trpi_free(members);
+    trpi_free(facts);
+    trpi_view_fini(&view);
+}
