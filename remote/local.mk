@@ -2,7 +2,7 @@
 # headers.
 troupe_sources += remote/wire/frame.c remote/wire/serializer.c remote/wire/serialization.c \
 	remote/wire/serializers.c remote/wire/serializer_msgpack.c remote/wire/serializer_protobuf.c \
-	remote/wire/serializer_parcel.c remote/wire/serializer_entity.c remote/wire/serializer_topic.c remote/wire/serializer_json.c remote/wire/codec.c remote/wire/handshake.c \
+	remote/wire/serializer_parcel.c remote/wire/serializer_entity.c remote/wire/serializer_topic.c remote/wire/carried.c remote/wire/serializer_json.c remote/wire/codec.c remote/wire/handshake.c \
 	remote/wire/compress_lz4.c remote/wire/deployment.c remote/wire/round_trip.c \
 	remote/wire/bottleneck.c
 troupe_sources += remote/nng/link_nng.c remote/nng/link_nng_open.c \

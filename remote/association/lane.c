@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "remote/association/peer.h"
+#include "remote/wire/carried.h"
 
 static bool
 is_message(const trpi_frame *frame)
@@ -113,7 +114,8 @@ trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames
         size_t bytes = message.payload_bytes;
         while (!many || trpi_many_next(&message, &payload, &bytes)) {
             trpi_traffic_dropped_add(&peer->traffic, 1);
-            trpi_dead_letter(trpi_peer_remote(peer)->system, sender, recipient, reason, type,
+            trpi_dead_letter(trpi_peer_remote(peer)->system, sender, recipient, reason,
+                             trpi_carried_shown(type, many ? payload : message.payload, bytes),
                              bytes);
             if (!many) {
                 break;

@@ -6,38 +6,31 @@
  * Must hold.
  *   serializer-topic-V1  An envelope whose carried message cannot be read here arrives without it
  *       and marked lost, so that its loss is told.
- *   serializer-topic-V2  No envelope in an envelope: decoding does not recurse.
+ *   serializer-topic-V2  No envelope in an envelope: decoding does not recurse.  (carried.c)
  * Tests.   tests/unit/remote/topic_envelope_test.c
  */
 #include <string.h>
 
 #include "base/wire.h"
 #include "pattern/pattern.h"
-#include "remote/wire/codec.h"
+#include "remote/wire/carried.h"
 
-enum { HEAD_BYTES = 8 + 2 + 9 + 4 };
+enum { HEAD_BYTES = TRPI_CARRIED_ID_BYTES + 9 + 4 };
 
 static trp_err
 topic_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
              trpi_buffer *out)
 {
     const trpi_topic_envelope *envelope = payload;
+    const trp_type *inner;
+    const trpi_serializer *serializer;
     uint8_t head[HEAD_BYTES];
     if (type != &trpi_topic_envelope_type || bytes < sizeof *envelope ||
         bytes < trpi_topic_envelope_bytes(envelope->head_bytes)) {
         return TRP_ENOTYPE;
     }
-    const trp_type *inner = envelope->type == 0 ? NULL : trpi_type_get(envelope->type);
-    const trpi_serializer *serializer =
-        inner == NULL || trpi_type_carries(inner) || (inner->flags & TRP_TYPE_LOCAL) != 0
-            ? NULL
-            : trpi_serializers_for(map->serializers, inner);
-    if (serializer == NULL && envelope->type != 0) { /* serializer-topic-V2 */
-        return TRP_ENOTYPE;
-    }
-    trpi_put_u64(head, serializer == NULL ? 0 : trpi_type_wire_id(envelope->type));
-    trpi_put_u16(head + 8, serializer == NULL ? 0 : serializer->id);
-    trp_err err = trpi_node_map_encode(map, envelope->mediator.node, &head[10]);
+    trp_err err = trpi_carried_find(map, envelope->type, &inner, &serializer, head);
+    err = err != TRP_OK ? err : trpi_node_map_encode(map, envelope->mediator.node, &head[10]);
     trpi_put_u32(head + 11, envelope->mediator.slot);
     trpi_put_u32(head + 15, envelope->mediator.generation);
     trpi_put_u32(head + 19, envelope->head_bytes);
@@ -56,7 +49,6 @@ static trp_err
 topic_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map,
              trpi_buffer *out)
 {
-    static const uint8_t zero[16] = { 0 };
     size_t begin = out->count;
     trpi_topic_envelope envelope;
     memset(&envelope, 0, sizeof(envelope));
@@ -75,29 +67,16 @@ topic_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi
     }
     envelope.lost = trpi_get_u64(wire) != 0;
     size_t at = (size_t)HEAD_BYTES + envelope.head_bytes;
-    size_t pad =
-        trpi_topic_envelope_bytes(envelope.head_bytes) - sizeof(envelope) - envelope.head_bytes;
-    trp_err err = trpi_buffer_append(out, &envelope, sizeof(envelope), TRPI_BUFFER_NO_LIMIT);
-    if (err == TRP_OK) {
-        err = trpi_buffer_append(out, wire + HEAD_BYTES, envelope.head_bytes, TRPI_BUFFER_NO_LIMIT);
-    }
-    if (err == TRP_OK) {
-        err = trpi_buffer_append(out, zero, pad, TRPI_BUFFER_NO_LIMIT);
-    }
-    if (err != TRP_OK) {
-        return err;
-    }
-    const trp_type *inner = trpi_type_find_wire(trpi_get_u64(wire));
-    const trpi_serializer *serializer =
-        trpi_serializers_get(map->serializers, trpi_get_u16(wire + 8));
-    if (inner != NULL && serializer != NULL && !trpi_type_carries(inner) &&
-        (inner->flags & TRP_TYPE_LOCAL) == 0 &&
-        trpi_decode(serializer, inner, wire + at, bytes - at, map, out) == TRP_OK) {
+    trp_err err =
+        trpi_carried_head(out, &envelope, sizeof(envelope), wire + HEAD_BYTES, envelope.head_bytes);
+    const trp_type *inner =
+        err == TRP_OK ? trpi_carried_decode(wire, wire + at, bytes - at, map, out) : NULL;
+    if (inner != NULL) {
         envelope.type = inner->number; /* else 0: serializer-topic-V1 */
         envelope.lost = 0;
         memcpy(out->data + begin, &envelope, sizeof(envelope));
     }
-    return TRP_OK;
+    return err;
 }
 
 const trpi_serializer trpi_serializer_topic = { TRPI_SERIALIZER_TOPIC, "topic", topic_encode,

@@ -1,7 +1,7 @@
 /* topic_envelope_test.c - a message between mediators, as it travels. */
 #include "base/wire.h"
 #include "pattern/pattern.h"
-#include "remote/wire/codec.h"
+#include "remote/wire/carried.h"
 #include "tests/unit/unit.h"
 
 #define ENVELOPE_ITEM(F, S) F(S, i64, number) F(S, ref, owner)
@@ -81,6 +81,24 @@ what_an_envelope_carries_comes_back(void)
     trpi_buffer_fini(&wire);
 }
 
+/* A dead letter names what was published, also when it is encoded already. */
+static void
+an_envelope_shows_what_it_carries(void)
+{
+    trpi_buffer wire = { 0 };
+    envelope_encode(&wire);
+    UNIT_TRUE(trpi_carried_shown(&trpi_topic_envelope_type, wire.data, wire.count) ==
+              &topic_item_type);
+    UNIT_TRUE(trpi_carried_shown(&trp_string_type, wire.data, wire.count) == &trp_string_type);
+    UNIT_TRUE(trpi_carried_shown(&trpi_topic_envelope_type, wire.data, TRPI_CARRIED_ID_BYTES - 1) ==
+              &trpi_topic_envelope_type);
+    UNIT_TRUE(trpi_carried_shown(NULL, wire.data, wire.count) == NULL);
+    trpi_put_u64(wire.data, 0); /* an answer carries nothing */
+    UNIT_TRUE(trpi_carried_shown(&trpi_topic_envelope_type, wire.data, wire.count) ==
+              &trpi_topic_envelope_type);
+    trpi_buffer_fini(&wire);
+}
+
 /* Its loss is to be told: it arrives without what it carried. */
 static void
 what_cannot_be_read_leaves_its_envelope(void)
@@ -122,6 +140,7 @@ a_cut_envelope_is_refused(void)
 
 UNIT_BEGIN("topic_envelope")
 UNIT(what_an_envelope_carries_comes_back)
+UNIT(an_envelope_shows_what_it_carries)
 UNIT(what_cannot_be_read_leaves_its_envelope)
 UNIT(a_cut_envelope_is_refused)
 UNIT_END
