@@ -138,6 +138,8 @@ typedef struct trpi_topic_envelope {
 _Static_assert(sizeof(trpi_topic_envelope) == 32, "the payload behind it is 16-aligned");
 #define TRPI_TOPIC_HEAD_BYTES_MAX 65536u
 extern trp_type trpi_topic_envelope_type;
+/* A trpi_carried_fn for it. */
+void trpi_topic_envelope_show(const trp_type **type, const void **payload, size_t *bytes);
 static inline size_t
 trpi_topic_envelope_bytes(uint32_t head_bytes) /* without the payload */
 {

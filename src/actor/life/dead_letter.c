@@ -12,6 +12,7 @@
  *   dead-letter-D4  An event holds a copy of the message, made once for all subscribers and only
  *       if there is one: a subscriber keeps, copies or forwards it after the lost message was
  *       freed.
+ *   dead-letter-D6  A message that an upper room carries in one of its own is shown as itself.
  * Limits.  log_dead_letters lines, then one line that says so; TRP_DEAD_LETTER_PAYLOAD_MAX bytes
  *          of payload: the event of a larger message has none, so that a flood of large lost
  *          messages does not fill the memory with copies.
@@ -243,9 +244,31 @@ trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason reason)
 }
 
 void
-trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss)
+trpi_dead_letters_show(trp_system *system, trpi_carried_fn fn)
+{
+    /* release: its pair is in loss_shown() */
+    atomic_store_explicit(&system->life->carried, fn, memory_order_release);
+}
+
+/* Show what the program had sent, where the lost message is one of the library's that carries
+ * it. */
+static trpi_loss
+loss_shown(const trp_system *system, const trpi_loss *loss)
+{
+    trpi_carried_fn fn = atomic_load_explicit(&system->life->carried, memory_order_acquire);
+    trpi_loss shown = *loss;
+
+    if (fn != NULL && loss->type != NULL && loss->payload != NULL) {
+        fn(&shown.type, &shown.payload, &shown.bytes);
+    }
+    return shown;
+}
+
+void
+trpi_dead_announce(trp_ctx *ctx, const trpi_loss *lost)
 {
     const trp_type *event = &trp_dead_letter_type;
+    const trpi_loss shown = loss_shown(ctx->system, lost), *loss = &shown;
     trp_dead_letter what;
     bool log = false, last = false;
 

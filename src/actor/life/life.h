@@ -47,6 +47,7 @@ typedef struct trpi_life_system {
     _Atomic uint32_t dead_logged;                /* dead letters logged so far, relaxed */
     void *dead_watch_arg;                        /* written before the next, once */
     _Atomic(trpi_dead_fn) dead_watch;            /* NULL: nobody; release / acquire */
+    _Atomic(trpi_carried_fn) carried;            /* release / acquire; NULL: as they are */
 } trpi_life;
 
 /* ---- children.c: runner of the parent -------------------------------------------------------- */

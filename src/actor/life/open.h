@@ -16,6 +16,11 @@ void trpi_dead_letter_of(trp_system *system, trp_ref sender, trp_ref recipient,
                          size_t bytes);
 void trpi_dead_letter_msg(trp_system *system, trp_ref recipient, const trp_msg *msg,
                           trp_dead_reason reason);
+/* Show a lost message that carries another one: set type, payload and bytes to those of what it
+ * carries, or leave them. Borrows all. On any thread, several at once. */
+typedef void (*trpi_carried_fn)(const trp_type **type, const void **payload, size_t *bytes);
+/* Show dead letters of this system so from now on. Thread: any. */
+void trpi_dead_letters_show(trp_system *system, trpi_carried_fn fn);
 
 /* Look at a dead letter that is reported. Called on the thread that lost the message, without any
  * lock of the engine: fn copies and returns. `what` has no payload. */
