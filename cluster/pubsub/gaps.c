@@ -79,7 +79,8 @@ trpi_gaps_arrived(trpi_gaps *gaps, uint64_t uid, bool stranger, const trpi_pubsu
                   uint64_t begun, trpi_pubsub_arrival *ret_arrival)
 {
     *ret_arrival = (trpi_pubsub_arrival){ .missed = 0 };
-    if (stamp->begun != begun || stamp->number < stamp->since) { /* pubsub-G1, or nonsense */
+    if (stamp->begun != begun || stamp->number < stamp->since || /* pubsub-G1, or nonsense */
+        stamp->number > TRPI_PUBSUB_NUMBER_MAX || stamp->life > TRPI_PUBSUB_NUMBER_MAX) {
         return TRP_OK;
     }
     trpi_stream *stream = stream_have(gaps, uid, stranger);

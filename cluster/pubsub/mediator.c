@@ -7,8 +7,9 @@
  *       message.
  *   mediator-M2  Each subscribe and unsubscribe is acknowledged once.
  *   mediator-M3  A restart after a failure loses no subscriber: all is in the trp_mediator.
+ *   mediator-M4  When its actor has stopped calls are refused, and peers hear that it is absent.
  * Limits.  TRP_MEDIATOR_ENTRIES_MAX, TRP_TOPIC_SUBSCRIBERS_MAX, TRP_MEDIATOR_WAITS_MAX,
- *          TRP_MEDIATOR_ASKS_MAX.
+ *          TRP_MEDIATOR_ASKS_MAX, TRP_MEDIATOR_ACKS_MAX.
  * Tests.   tests/unit/cluster/pubsub_test.c
  */
 #include <string.h>
@@ -85,6 +86,7 @@ ack_send(trp_mediator *m, trp_ctx *ctx, const mediator_request *request, const c
         ack->version = trpi_pubreg_version(m->registry);
         *m->acks_end = ack;
         m->acks_end = &ack->next;
+        m->acks_count++;
         return;
     }
     ack_tell(m, ctx, ack, subscribes ? &trp_subscribe_ack_type : &trp_unsubscribe_ack_type);
@@ -100,6 +102,7 @@ acks_step(trp_mediator *m, trp_ctx *ctx)
         uint32_t known = ACK_KNOWN;
         m->acks = ack->next;
         m->acks_end = m->acks == NULL ? &m->acks : m->acks_end;
+        m->acks_count--;
         memcpy(ack->ack + offsetof(trp_subscribe_ack, everywhere), &known, sizeof known);
         ack_tell(m, ctx, ack, &trp_subscribe_ack_type);
         trpi_free(ack);
@@ -155,6 +158,16 @@ topic_key(const mediator_request *request, const char *name)
 {
     return mediator_key(request->group_bytes == 0 ? TRPI_PUBSUB_TOPIC : TRPI_PUBSUB_GROUP, name,
                         request->name_bytes, name + request->name_bytes, request->group_bytes);
+}
+
+static trp_err
+topic_subscribe(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *key,
+                const mediator_request *request)
+{
+    bool waits = (request->flags & TRP_SUBSCRIBE_ACK_EVERYWHERE) != 0;
+    return waits && m->acks_count >= TRP_MEDIATOR_ACKS_MAX
+               ? TRP_ELIMIT
+               : seat_take(m, ctx, key, request->ref, request->flags);
 }
 
 static trp_err
@@ -215,12 +228,36 @@ static mediator_parcel
 parcel_of(const trp_msg *msg)
 {
     const mediator_request *request = trp_msg_payload(msg);
-    size_t names = ((size_t)request->name_bytes + request->group_bytes + 15u) & ~(size_t)15u;
-    size_t skip = sizeof *request + names;
+    size_t skip = mediator_request_head_bytes(request);
     return (mediator_parcel){ .sender = request->ref,
                               .type = trpi_type_get((uint16_t)request->type),
-                              .payload = (const char *)(request + 1) + names,
+                              .payload = (const char *)request + skip,
                               .bytes = trp_msg_bytes(msg) - skip };
+}
+
+void
+mediator_loss_show(const trp_type **type, const void **payload, size_t *bytes)
+{
+    const mediator_request *request = *payload;
+    if (*type != &mediator_request_type) {
+        trpi_topic_envelope_show(type, payload, bytes);
+    } else if (request->type != 0) {
+        size_t skip = mediator_request_head_bytes(request);
+        *type = trpi_type_get((uint16_t)request->type);
+        *payload = (const char *)request + skip;
+        *bytes -= skip;
+    }
+}
+
+/* A publication that asks is not published: it is a dead letter, and its asker is told. */
+static void
+request_refuse(trp_mediator *m, trp_ctx *ctx, const trp_msg *msg, trp_err err)
+{
+    trp_status_failure failure = { .err = (int32_t)err };
+    mediator_parcel parcel = parcel_of(msg);
+    mediator_dead(m, &parcel, m->actor, TRP_DEAD_NO_MEMORY);
+    trpi_tell(ctx, trpi_msg_sender_get(msg), m->actor, &trp_status_failure_type, &failure,
+              sizeof failure);
 }
 
 static void
@@ -231,6 +268,10 @@ request_publish(trp_mediator *m, trp_ctx *ctx, const trp_msg *msg, bool late)
     mediator_parcel parcel = parcel_of(msg);
     mediator_asker asker = { trpi_msg_sender_get(msg), 0, late };
     bool asks = (request->flags & MEDIATOR_ASKS) != 0;
+    if (asks && trpi_tallies_count(m->tallies) >= TRP_MEDIATOR_ASKS_MAX) {
+        request_refuse(m, ctx, msg, TRP_ELIMIT);
+        return;
+    }
     mediator_publish(m, ctx, &topic, &parcel, asks ? &asker : NULL, request->timeout_ms);
 }
 
@@ -248,12 +289,8 @@ request_postpone(trp_mediator *m, trp_ctx *ctx, const trp_msg *msg)
                              mediator_now_ms(m) + request->wait_ms, kept, &id);
     }
     if (err != TRP_OK) {
-        trp_status_failure failure = { .err = (int32_t)err };
-        mediator_parcel parcel = parcel_of(msg);
         trpi_msg_drop(kept);
-        mediator_dead(m, &parcel, m->actor, TRP_DEAD_NO_MEMORY);
-        trpi_tell(ctx, trpi_msg_sender_get(msg), m->actor, &trp_status_failure_type, &failure,
-                  sizeof failure);
+        request_refuse(m, ctx, msg, err);
     }
 }
 
@@ -296,7 +333,7 @@ request_take(trp_mediator *m, trp_ctx *ctx, const trp_msg *msg)
         path_clear(m, ctx, &path, nobody);
         break;
     case MEDIATOR_SUBSCRIBE:
-        ack_send(m, ctx, request, name, seat_take(m, ctx, &topic, request->ref, request->flags));
+        ack_send(m, ctx, request, name, topic_subscribe(m, ctx, &topic, request));
         break;
     case MEDIATOR_UNSUBSCRIBE:
         ack_send(m, ctx, request, name, topic_unsubscribe(m, ctx, &topic, request->ref));
@@ -393,6 +430,7 @@ registry_make(trp_mediator *m, trp_ref self)
     (void)mediators_address(m->all, &id.address);
     options.slot = self.slot;
     options.generation = self.generation;
+    options.life = m->life;
     trp_err err = trpi_pubreg_new(&id, m->name, &options, &registry);
     if (err == TRP_OK) {
         pthread_mutex_lock(&m->lock);
@@ -400,6 +438,18 @@ registry_make(trp_mediator *m, trp_ref self)
         pthread_mutex_unlock(&m->lock);
     }
     return err;
+}
+
+/* mediator-M4 */
+static void
+mediator_over(trp_mediator *m)
+{
+    pthread_mutex_lock(&m->all->lock);
+    if (!atomic_load(&m->ended)) {
+        atomic_store(&m->ended, true);
+        m->all->count--;
+    }
+    pthread_mutex_unlock(&m->all->lock);
 }
 
 static trp_err
@@ -425,8 +475,29 @@ mediator_begin(trp_ctx *ctx, void *state, const trp_msg *args)
     if (err == TRP_OK) {
         mediator_members(m, ctx);
         timer_set(m, ctx);
+    } else {
+        mediator_over(m); /* it is not tried again */
     }
     return err;
+}
+
+/* mediator-M3: nothing is undone before a restart. */
+static trp_err
+mediator_pause(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)why;
+    (void)msg;
+    return TRP_OK;
+}
+
+static void
+mediator_end(trp_ctx *ctx, void *state)
+{
+    trp_mediator *m = ((mediator_state *)state)->m;
+    (void)ctx;
+    mediator_over(m);
 }
 
 const trp_behaviour mediator_behaviour = { .size = sizeof(trp_behaviour),
@@ -434,4 +505,6 @@ const trp_behaviour mediator_behaviour = { .size = sizeof(trp_behaviour),
                                            .version = 1,
                                            .state_bytes = sizeof(mediator_state),
                                            .receive = mediator_receive,
-                                           .pre_start = mediator_begin };
+                                           .pre_start = mediator_begin,
+                                           .post_stop = mediator_end,
+                                           .pre_restart = mediator_pause };

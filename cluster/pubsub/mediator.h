@@ -14,6 +14,7 @@
 
 #define MEDIATOR_DEFAULT "default"
 #define MEDIATOR_FRAMES_MAX 4096u /* waiting in the mailbox; more are dropped: they come again */
+#define MEDIATOR_FRAMES_BYTES_MAX (32u << 20)
 #define MEDIATOR_SHARE_BYTES 256u /* a larger payload is shared by all subscribers of a node */
 
 enum mediator_request_kind {
@@ -38,6 +39,12 @@ typedef struct mediator_request {
     uint32_t subscribers_min, timeout_ms;
 } mediator_request;
 _Static_assert(sizeof(mediator_request) % 16 == 0, "the payload behind it is 16-aligned");
+static inline size_t
+mediator_request_head_bytes(const mediator_request *request) /* without the payload */
+{
+    return sizeof *request +
+           (((size_t)request->name_bytes + request->group_bytes + 15u) & ~(size_t)15u);
+}
 
 /* A message to one or more actors. Everything is borrowed. */
 typedef struct mediator_parcel {
@@ -75,7 +82,13 @@ struct trp_mediator { /* freed with its system */
     trp_ref actor;
     char name[TRP_MEDIATOR_NAME_BYTES_MAX + 1];
     char role[TRP_ROLE_BYTES];
+    uint64_t life; /* of mediators of this name in this system, from 1 */
+    /* Its actor has stopped, by an order from outside or because it could not start again: calls
+     * are refused and peers hear that it is absent. Written once, by the actor, under all->lock. */
+    _Atomic bool ended;
     _Atomic uint32_t frames_waiting;
+    _Atomic uint64_t frames_bytes;            /* of these */
+    _Atomic uint64_t frames_sent, bytes_sent; /* by the actor; for looks of other threads */
     /* lock: changes of the registry by the actor, looks of other threads; the actor reads without.
      */
     pthread_mutex_t lock;
@@ -87,6 +100,7 @@ struct trp_mediator { /* freed with its system */
     trpi_route route;
     uint64_t random;
     mediator_late_ack *acks, **acks_end;
+    uint32_t acks_count;
     mediator_peer *peers;
     uint32_t peers_count, peers_room;
     trpi_buffer envelope;
@@ -97,9 +111,9 @@ typedef struct mediators { /* of one system */
     trp_system *system;
     pthread_mutex_t lock;       /* the list, remote, and what stands here */
     struct trpi_remote *remote; /* NULL: no cluster, or not any more */
-    trp_mediator *list;
-    uint32_t count;
-    char role[TRP_ROLE_BYTES]; /* of the default one, as configured */
+    trp_mediator *list;         /* also those that have ended */
+    uint32_t count;             /* of those that have not */
+    char role[TRP_ROLE_BYTES];  /* of the default one, as configured */
     trpi_pubreg_options options;
 } mediators;
 
@@ -107,6 +121,8 @@ extern trp_type mediator_request_type, mediator_frame_type, mediator_tick_type;
 extern const trp_behaviour mediator_behaviour;
 
 uint64_t mediator_now_ms(const trp_mediator *m);
+/* A trpi_carried_fn: what a request or an envelope carries. */
+void mediator_loss_show(const trp_type **type, const void **payload, size_t *bytes);
 trpi_pubsub_key mediator_key(trpi_pubsub_kind kind, const void *name, uint32_t name_bytes,
                              const void *group, uint32_t group_bytes);
 
@@ -115,7 +131,7 @@ trpi_pubsub_key mediator_key(trpi_pubsub_kind kind, const void *name, uint32_t n
 trp_err mediators_of(trp_system *system, mediators **ret_all);
 /* false: there is no cluster (any more). */
 bool mediators_address(mediators *all, trpi_address *ret_address);
-/* Find by name; under all->lock. */
+/* Find one that has not ended by its name; under all->lock. */
 trp_mediator *mediator_find(const mediators *all, const char *name);
 
 /* ---- mediator_cluster.c: the actor ----------------------------------------------------------- */
@@ -125,15 +141,14 @@ void mediators_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t 
 void mediator_frame(trp_mediator *m, trp_ctx *ctx, const void *note, size_t bytes);
 void mediator_members(trp_mediator *m, trp_ctx *ctx);
 void mediator_actions(trp_mediator *m, trp_ctx *ctx);
+/* Return whether the mediator of a node of the registry can be told: peers[index] is set. */
+bool mediator_is_met(trp_mediator *m, uint32_t index);
 
 /* ---- mediator_deliver.c: the actor ----------------------------------------------------------- */
 /* Tell all who sit there; returns how many took it. A message that is refused is a dead
  * letter. */
 uint64_t mediator_tell_seats(trp_mediator *m, trp_ctx *ctx, trpi_seats *seats,
                              const mediator_parcel *parcel);
-/* One of them. */
-uint64_t mediator_tell_one(trp_mediator *m, trp_ctx *ctx, trp_ref ref,
-                           const mediator_parcel *parcel);
 void mediator_tell_missed(trp_mediator *m, trp_ctx *ctx, trpi_seats *seats, uint64_t count);
 void mediator_dead(trp_mediator *m, const mediator_parcel *parcel, trp_ref recipient,
                    trp_dead_reason reason);

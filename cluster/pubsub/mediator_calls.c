@@ -34,8 +34,10 @@ static trp_err
 request_check(const trp_mediator *m, mediator_request *request, const char *name, const char *group,
               cargo *c)
 {
-    trp_err err =
-        m == NULL ? TRP_EINVAL : text_check(name, TRP_TOPIC_BYTES_MAX, &request->name_bytes);
+    trp_err err = m == NULL ? TRP_EINVAL
+                  : atomic_load(&m->ended)
+                      ? TRP_ECLOSED /* mediator-M4 */
+                      : text_check(name, TRP_TOPIC_BYTES_MAX, &request->name_bytes);
     if (err == TRP_OK && group != NULL) {
         err = text_check(group, TRP_TOPIC_GROUP_BYTES_MAX, &request->group_bytes);
     }
@@ -56,31 +58,25 @@ request_check(const trp_mediator *m, mediator_request *request, const char *name
 }
 
 static size_t
-names_bytes(const mediator_request *request)
-{
-    return ((size_t)request->name_bytes + request->group_bytes + 15u) & ~(size_t)15u;
-}
-
-static size_t
 request_bytes(const mediator_request *request, const cargo *c)
 {
-    return sizeof *request + names_bytes(request) + (c == NULL ? 0 : c->bytes);
+    return mediator_request_head_bytes(request) + (c == NULL ? 0 : c->bytes);
 }
 
 static void
 request_write(char *to, const mediator_request *request, const char *name, const char *group,
               const cargo *c)
 {
+    size_t all = mediator_request_head_bytes(request);
     size_t text = (size_t)request->name_bytes + request->group_bytes;
     memcpy(to, request, sizeof *request);
-    to += sizeof *request;
-    memcpy(to, name, request->name_bytes);
+    memcpy(to + sizeof *request, name, request->name_bytes);
     if (request->group_bytes > 0) {
-        memcpy(to + request->name_bytes, group, request->group_bytes);
+        memcpy(to + sizeof *request + request->name_bytes, group, request->group_bytes);
     }
-    memset(to + text, 0, names_bytes(request) - text);
+    memset(to + sizeof *request + text, 0, all - sizeof *request - text);
     if (c != NULL && c->bytes > 0) {
-        memcpy(to + names_bytes(request), c->payload, c->bytes);
+        memcpy(to + all, c->payload, c->bytes);
     }
 }
 

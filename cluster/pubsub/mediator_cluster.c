@@ -4,7 +4,8 @@
  *                             `--> no such mediator here: ABSENT
  * Must hold.
  *   mediator-cluster-C1  peers[i] is the node of the registry's index i, or none.
- * Limits.  MEDIATOR_FRAMES_MAX wait in a mailbox; more are dropped, and come again.
+ * Limits.  MEDIATOR_FRAMES_MAX frames, and MEDIATOR_FRAMES_BYTES_MAX bytes of them, wait in a
+ *          mailbox; more are dropped, and come again.
  * Tests.   tests/unit/cluster/pubsub_nodes_test.c, tests/multinode/topics.sh
  */
 #include <string.h>
@@ -37,13 +38,15 @@ frame_give(trp_mediator *m, const trpi_node_id *from, const uint8_t *bytes, size
     trp_ref nobody = TRP_REF_NONE;
     trp_msg *msg;
     void *payload;
-    /* relaxed: a bound */
-    if (atomic_fetch_add_explicit(&m->frames_waiting, 1, memory_order_relaxed) >=
-            MEDIATOR_FRAMES_MAX ||
+    if (atomic_load_explicit(&m->frames_waiting, memory_order_relaxed) >= MEDIATOR_FRAMES_MAX ||
+        atomic_load_explicit(&m->frames_bytes, memory_order_relaxed) + count >
+            MEDIATOR_FRAMES_BYTES_MAX ||
         trp_msg_new(&mediator_frame_type, sizeof(frame_note) + count, &msg, &payload) != TRP_OK) {
-        atomic_fetch_sub_explicit(&m->frames_waiting, 1, memory_order_relaxed);
         return;
     }
+    /* relaxed: bounds; they grow under all->lock only */
+    atomic_fetch_add_explicit(&m->frames_waiting, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->frames_bytes, count, memory_order_relaxed);
     frame_note *note = payload;
     note->from = *from;
     memcpy(note->bytes, bytes, count);
@@ -82,6 +85,7 @@ mediator_frame(trp_mediator *m, trp_ctx *ctx, const void *note_, size_t bytes)
     const frame_note *note = note_;
     trpi_pubsub_frame frame;
     atomic_fetch_sub_explicit(&m->frames_waiting, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&m->frames_bytes, bytes - sizeof *note, memory_order_relaxed);
     if (trpi_pubsub_frame_decode(note->bytes, bytes - sizeof *note, &frame) != TRP_OK) {
         return; /* no memory: as a lost frame */
     }
@@ -89,29 +93,42 @@ mediator_frame(trp_mediator *m, trp_ctx *ctx, const void *note_, size_t bytes)
     trp_err err = trpi_pubreg_frame(m->registry, mediator_now_ms(m), &note->from, &frame);
     pthread_mutex_unlock(&m->lock);
     trpi_pubsub_frame_fini(&frame);
-    if (err == TRP_OK) {
-        mediator_actions(m, ctx);
-    }
+    (void)err; /* no memory: as a lost frame; but who was met or lost by it stays so */
+    mediator_actions(m, ctx);
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
 static void
-peer_met(trp_mediator *m, const trpi_pubreg_action *action)
+peer_met(trp_mediator *m, uint32_t index, const trpi_node_id *id, uint32_t slot,
+         uint32_t generation)
 {
     uint32_t node;
-    while (m->peers_count <= action->index) {
+    while (m->peers_count <= index) {
         if (!TRPI_ARRAY_HAS_ROOM(m, peers)) {
-            return; /* what is for it is a dead letter: not connected */
+            return; /* it is met when something is for it */
         }
         memset(&m->peers[m->peers_count++], 0, sizeof m->peers[0]);
     }
-    mediator_peer *peer = &m->peers[action->index];
+    mediator_peer *peer = &m->peers[index];
     memset(peer, 0, sizeof *peer);
-    if (trpi_node_meet(m->system, &action->node, &node) == TRP_OK) {
-        peer->id = action->node;
-        peer->ref = (trp_ref){ node, action->slot, action->generation, 0 };
+    if (trpi_node_meet(m->system, id, &node) == TRP_OK) {
+        peer->id = *id;
+        peer->ref = (trp_ref){ node, slot, generation, 0 };
     }
+}
+
+bool
+mediator_is_met(trp_mediator *m, uint32_t index)
+{
+    if (index < m->peers_count && !trp_ref_is_none(m->peers[index].ref)) {
+        return true;
+    }
+    const trpi_pubreg_node *node = trpi_pubreg_node_at(m->registry, index);
+    if (node->life != 0) { /* there was no memory when it was met */
+        peer_met(m, index, &node->id, node->slot, node->generation);
+    }
+    return index < m->peers_count && !trp_ref_is_none(m->peers[index].ref);
 }
 
 static void
@@ -136,9 +153,12 @@ mediator_actions(trp_mediator *m, trp_ctx *ctx)
             pthread_mutex_lock(&m->all->lock);
             frame_send(m->all, &action->node, action->bytes.data, action->bytes.count);
             pthread_mutex_unlock(&m->all->lock);
+            /* relaxed: figures */
+            atomic_fetch_add_explicit(&m->frames_sent, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&m->bytes_sent, action->bytes.count, memory_order_relaxed);
             break;
         case TRPI_PUBREG_MET:
-            peer_met(m, action);
+            peer_met(m, action->index, &action->node, action->slot, action->generation);
             break;
         case TRPI_PUBREG_LOST:
             peer_lost(m, action);
@@ -201,10 +221,10 @@ mediator_members(trp_mediator *m, trp_ctx *ctx)
         pthread_mutex_lock(&m->lock);
         err = trpi_pubreg_members(m->registry, mediator_now_ms(m), members, count);
         pthread_mutex_unlock(&m->lock);
+        mediator_actions(m, ctx);
     }
     trpi_free(members);
     if (err != TRP_OK) {
         trp_fail(ctx, 0, "the members of the cluster cannot be read: %s", trp_strerror(err));
     }
-    mediator_actions(m, ctx);
 }

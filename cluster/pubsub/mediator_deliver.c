@@ -58,17 +58,6 @@ reason_of(trp_err err)
                                    : TRP_DEAD_NOT_ENCODABLE;
 }
 
-uint64_t
-mediator_tell_one(trp_mediator *m, trp_ctx *ctx, trp_ref ref, const mediator_parcel *parcel)
-{
-    trp_err err =
-        trpi_offer(ctx, ref, parcel->sender, parcel->type, parcel->payload, parcel->bytes);
-    if (err != TRP_OK) {
-        mediator_dead(m, parcel, ref, reason_of(err)); /* mediator-deliver-D1 */
-    }
-    return err == TRP_OK;
-}
-
 /* A payload that several messages share. */
 typedef struct shared {
     _Atomic uint32_t count;
@@ -193,7 +182,18 @@ pick_tell(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *key, uint64_t ha
         mediator_dead(m, parcel, m->actor, TRP_DEAD_NO_SUBSCRIBER);
         return 0;
     }
-    return mediator_tell_one(m, ctx, seats->refs[member % seats->refs_count], parcel);
+    uint32_t index = member % seats->refs_count;
+    if (seats->askers > 0) {
+        refused_tell(m, ctx, seats, index);
+    }
+    trp_ref ref = seats->refs[index];
+    trp_err err =
+        trpi_offer(ctx, ref, parcel->sender, parcel->type, parcel->payload, parcel->bytes);
+    if (err != TRP_OK) {
+        seats->places[index]->refused += err == TRP_EAGAIN;
+        mediator_dead(m, parcel, ref, reason_of(err)); /* mediator-deliver-D1 */
+    }
+    return err == TRP_OK;
 }
 
 /* ---- to other nodes -------------------------------------------------------------------------- */
@@ -300,12 +300,6 @@ target_tell(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *topic,
     return envelope_tell(m, ctx, to, parcel);
 }
 
-static bool
-is_met(const trp_mediator *m, uint32_t node)
-{
-    return node < m->peers_count && !trp_ref_is_none(m->peers[node].ref);
-}
-
 /* ---- publish --------------------------------------------------------------------------------- */
 
 void
@@ -336,8 +330,8 @@ publish_here(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *topic,
     return delivered;
 }
 
-/* Begin to count the answers of the nodes; false: there is no room for it. */
-static bool
+/* Begin to count the answers of the nodes. Errors: TRP_ENOMEM. */
+static trp_err
 count_begin(trp_mediator *m, uint64_t delivered, const mediator_asker *asker, uint32_t timeout_ms,
             uint64_t *ret_question)
 {
@@ -347,7 +341,7 @@ count_begin(trp_mediator *m, uint64_t delivered, const mediator_asker *asker, ui
     trp_err err = own == NULL || nodes == NULL ? TRP_ENOMEM : TRP_OK;
     for (uint32_t i = 0; err == TRP_OK && i < m->route.targets_count; i++) {
         uint32_t node = m->route.targets[i].node;
-        if (node != TRPI_PUBREG_SELF && is_met(m, node)) {
+        if (node != TRPI_PUBREG_SELF && mediator_is_met(m, node)) {
             nodes[count++] = m->peers[node].id;
         }
     }
@@ -360,7 +354,7 @@ count_begin(trp_mediator *m, uint64_t delivered, const mediator_asker *asker, ui
     if (err != TRP_OK) {
         trpi_free(own);
     }
-    return err == TRP_OK;
+    return err;
 }
 
 static void
@@ -374,14 +368,14 @@ publish_elsewhere(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *topic, u
             continue;
         }
         bool sent = false;
-        if (!is_met(m, target->node)) {
+        if (!mediator_is_met(m, target->node)) {
             mediator_dead(m, parcel, nobody, TRP_DEAD_NOT_CONNECTED);
         } else if (!type_travels(parcel->type)) {
             mediator_dead(m, parcel, m->peers[target->node].ref, TRP_DEAD_NOT_ENCODABLE);
         } else {
             sent = target_tell(m, ctx, topic, target, question, parcel);
         }
-        if (!sent && question != 0 && is_met(m, target->node)) {
+        if (!sent && question != 0 && mediator_is_met(m, target->node)) {
             trpi_tallies_answer(m->tallies, question, &m->peers[target->node].id, 0);
         }
     }
@@ -411,8 +405,9 @@ mediator_publish(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *topic,
             own.nodes = 1;
         }
     }
-    if (counts && !count_begin(m, delivered, &own, timeout_ms, &question)) {
-        trp_status_failure failure = { .err = TRP_ELIMIT };
+    err = counts ? count_begin(m, delivered, &own, timeout_ms, &question) : TRP_OK;
+    if (err != TRP_OK) { /* it is published all the same */
+        trp_status_failure failure = { .err = (int32_t)err };
         trpi_tell(ctx, own.answer_to, m->actor, &trp_status_failure_type, &failure, sizeof failure);
     }
     publish_elsewhere(m, ctx, topic, question, parcel);
@@ -430,7 +425,7 @@ node_send(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *path, uint32_t n
         (void)pick_tell(m, ctx, path, trpi_pubsub_key_hash(path), member, parcel);
         return;
     }
-    if (!is_met(m, node)) {
+    if (!mediator_is_met(m, node)) {
         mediator_dead(m, parcel, nobody, TRP_DEAD_NOT_CONNECTED);
     } else if (!type_travels(parcel->type)) {
         mediator_dead(m, parcel, m->peers[node].ref, TRP_DEAD_NOT_ENCODABLE);

@@ -87,6 +87,7 @@ mediators_create(trp_system *system, void *arg, void **ret_instance)
     }
     all->system = system;
     pthread_mutex_init(&all->lock, NULL);
+    trpi_dead_letters_show(system, mediator_loss_show);
     *ret_instance = all;
     return TRP_OK;
 }
@@ -110,7 +111,7 @@ trp_mediator *
 mediator_find(const mediators *all, const char *name)
 {
     trp_mediator *m = all->list;
-    while (m != NULL && strcmp(m->name, name) != 0) {
+    while (m != NULL && (strcmp(m->name, name) != 0 || atomic_load(&m->ended))) {
         m = m->next;
     }
     return m;
@@ -147,6 +148,7 @@ mediator_spawn(trp_mediator *m)
     return trpi_system_spawn_internal(m->system, &mediator_behaviour, &spawn, &m->actor);
 }
 
+/* Under all->lock. */
 static trp_err
 mediator_new(mediators *all, const char *name, const char *role, trp_mediator **ret_mediator)
 {
@@ -156,6 +158,10 @@ mediator_new(mediators *all, const char *name, const char *role, trp_mediator **
     }
     m->all = all;
     m->system = all->system;
+    m->life = 1;
+    for (const trp_mediator *before = all->list; before != NULL; before = before->next) {
+        m->life += strcmp(before->name, name) == 0;
+    }
     (void)snprintf(m->name, sizeof m->name, "%s", name);
     (void)snprintf(m->role, sizeof m->role, "%s", role);
     m->acks_end = &m->acks;
@@ -244,6 +250,17 @@ trp_mediator_start(trp_system *system, const trp_mediator_options *options,
     return err;
 }
 
+/* Start the default one, if this node has its role. Under all->lock. */
+static trp_err
+default_add(mediators *all, trp_mediator **ret_mediator)
+{
+    trp_member self;
+    bool has_role = all->remote == NULL || all->role[0] == '\0' ||
+                    (trp_cluster_self(all->system, &self) == TRP_OK &&
+                     trp_member_has_role(&self, all->role) != 0);
+    return has_role ? mediator_add(all, MEDIATOR_DEFAULT, all->role, ret_mediator) : TRP_EROLE;
+}
+
 trp_err
 trp_mediator_of(trp_system *system, const char *name, trp_mediator **ret_mediator)
 {
@@ -259,9 +276,7 @@ trp_mediator_of(trp_system *system, const char *name, trp_mediator **ret_mediato
     pthread_mutex_lock(&all->lock);
     trp_mediator *m = mediator_find(all, name == NULL ? MEDIATOR_DEFAULT : name);
     if (m == NULL) {
-        err = !is_default           ? TRP_ENOENT
-              : all->remote != NULL ? TRP_EROLE
-                                    : mediator_add(all, MEDIATOR_DEFAULT, "", &m);
+        err = is_default ? default_add(all, &m) : TRP_ENOENT;
     }
     pthread_mutex_unlock(&all->lock);
     if (err == TRP_OK) {
@@ -277,8 +292,6 @@ trpi_pubsub_open(trp_system *system, trpi_remote *remote, const trpi_pubsub_opti
 {
     mediators *all;
     trp_mediator *m;
-    trp_member self;
-    const char *role = options->role == NULL ? "" : options->role;
     trp_err err = mediators_of(system, &all);
     if (err != TRP_OK) {
         return err;
@@ -287,10 +300,9 @@ trpi_pubsub_open(trp_system *system, trpi_remote *remote, const trpi_pubsub_opti
     all->remote = remote;
     all->options.tick_ms = options->interval_ms;
     all->options.tick_bytes_max = options->bytes_max;
-    if (role[0] == '\0' ||
-        (trp_cluster_self(system, &self) == TRP_OK && trp_member_has_role(&self, role) != 0)) {
-        err = mediator_add(all, MEDIATOR_DEFAULT, role, &m);
-    }
+    (void)snprintf(all->role, sizeof all->role, "%s", options->role == NULL ? "" : options->role);
+    err = default_add(all, &m);
+    err = err == TRP_EROLE ? TRP_OK : err;
     pthread_mutex_unlock(&all->lock);
     trpi_remote_control_bind(remote, TRPI_CHANNEL_PUBSUB, mediators_frame_arrived, all);
     return err;
@@ -322,7 +334,9 @@ trpi_pubsub_each(trp_system *system,
     }
     pthread_mutex_lock(&all->lock);
     for (trp_mediator *m = all->list; m != NULL; m = m->next) {
-        list[count++] = m; /* it stays until the system is freed */
+        if (!atomic_load(&m->ended)) {
+            list[count++] = m; /* it stays until the system is freed */
+        }
     }
     pthread_mutex_unlock(&all->lock);
     while (count-- > 0) { /* as they were started */
@@ -334,6 +348,8 @@ trpi_pubsub_each(trp_system *system,
             status.settled = trpi_pubreg_is_settled(m->registry);
         }
         pthread_mutex_unlock(&m->lock);
+        status.frames_sent = atomic_load_explicit(&m->frames_sent, memory_order_relaxed);
+        status.bytes_sent = atomic_load_explicit(&m->bytes_sent, memory_order_relaxed);
         fn(arg, m, &status);
     }
 }

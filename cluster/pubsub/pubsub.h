@@ -25,6 +25,8 @@ typedef struct trpi_pubsub_status { /* of one mediator */
     const char *name, *role;        /* name "default": the default one */
     uint32_t topics;
     bool settled; /* every other node knows what is here */
+    /* by the registry, to all nodes, since the start */
+    uint64_t frames_sent, bytes_sent;
 } trpi_pubsub_status;
 /* Call fn for each. Thread: any; takes a lock for a moment. */
 void trpi_pubsub_each(trp_system *system,

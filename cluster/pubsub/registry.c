@@ -342,7 +342,7 @@ trpi_pubreg_version(const trpi_pubreg *registry)
 uint64_t
 trpi_pubreg_known_version(const trpi_pubreg *registry)
 {
-    uint64_t least = registry->version;
+    uint64_t least = registry->speaks ? registry->version : 0;
     for (uint32_t i = 1; i < registry->nodes_count; i++) {
         const trpi_peer_state *peer = &registry->nodes[i];
         if (peer->used && peer->is_peer && !peer->absent && peer->acked < least) {

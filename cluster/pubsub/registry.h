@@ -52,7 +52,8 @@ enum {
     TRPI_PUBREG_BROKEN_GAP = 4,     /* deltas that begin too late are taken */
     TRPI_PUBREG_BROKEN_LEAVING = 8, /* buckets are dropped when their node is removed */
     TRPI_PUBREG_BROKEN_RETRY = 16,  /* what is lost is not sent again */
-    TRPI_PUBREG_BROKEN_BEGUN = 32   /* a subscription that begins again is told as the old one */
+    TRPI_PUBREG_BROKEN_BEGUN = 32,  /* a subscription that begins again is told as the old one */
+    TRPI_PUBREG_BROKEN_ERA = 64     /* a mediator is taken for lost when it tells all again */
 };
 
 typedef struct trpi_pubreg_member {
@@ -63,8 +64,10 @@ typedef struct trpi_pubreg_member {
 typedef enum trpi_pubreg_action_kind {
     TRPI_PUBREG_SEND = 1, /* bytes to node on TRPI_CHANNEL_PUBSUB; may be lost */
     TRPI_PUBREG_MET = 2,  /* index: its mediator is at slot, generation */
-    TRPI_PUBREG_LOST = 3, /* index: its bucket counts no more; what was sent may be unanswered */
-    TRPI_PUBREG_LOG = 4   /* level, text */
+    /* index: its bucket counts no more, or its mediator is another one; what was sent may be
+     * unanswered */
+    TRPI_PUBREG_LOST = 3,
+    TRPI_PUBREG_LOG = 4 /* level, text */
 } trpi_pubreg_action_kind;
 
 typedef struct trpi_pubreg_action {
@@ -95,7 +98,8 @@ trp_err trpi_pubreg_put(trpi_pubreg *registry, uint64_t now_ms, const trpi_pubsu
  * states. Errors: TRP_ENOMEM: call it again. */
 trp_err trpi_pubreg_members(trpi_pubreg *registry, uint64_t now_ms,
                             const trpi_pubreg_member *members, uint32_t count);
-/* A frame of this mediator's name. Errors: TRP_ENOMEM: as a lost frame. */
+/* A frame of this mediator's name. Errors: TRP_ENOMEM: what it says is as lost; there may be
+ * actions all the same. */
 trp_err trpi_pubreg_frame(trpi_pubreg *registry, uint64_t now_ms, const trpi_node_id *from,
                           const trpi_pubsub_frame *frame);
 void trpi_pubreg_tick(trpi_pubreg *registry, uint64_t now_ms);
@@ -140,7 +144,8 @@ uint64_t trpi_pubreg_changes(const trpi_pubreg *registry);
 
 /* The version of the own bucket; and that up to which every present peer has acknowledged it, so
  * that who subscribed at a version may be told that it is known everywhere. Peers without a
- * mediator do not count; one that has not said so, does. */
+ * mediator do not count; one that has not said so, does. While this node is not Up nothing is known
+ * anywhere: 0. */
 uint64_t trpi_pubreg_version(const trpi_pubreg *registry);
 uint64_t trpi_pubreg_known_version(const trpi_pubreg *registry);
 bool trpi_pubreg_is_settled(const trpi_pubreg *registry); /* both are equal */

@@ -1,6 +1,7 @@
 /* registry_frame.c - frames of publish and subscribe as bytes. See registry_frame.h.
  *
- * Limits.  TRPI_PUBSUB_ITEMS_MAX, TRPI_TOPIC_BYTES_MAX, TRPI_GROUP_BYTES_MAX, VERSION_MAX.
+ * Limits.  TRPI_PUBSUB_ITEMS_MAX, TRPI_TOPIC_BYTES_MAX, TRPI_GROUP_BYTES_MAX,
+ *          TRPI_PUBSUB_NUMBER_MAX.
  * Tests.   tests/unit/cluster/pubsub_frame_test.c, tests/fuzz/pubsub_fuzz.c, tests/golden
  */
 #include "cluster/pubsub/registry_frame.h"
@@ -12,9 +13,8 @@
 #include "base/hash.h"
 #include "base/pack.h"
 
-#define ITEM_NUMBERS 6u              /* kind, name, group, count, version, age */
-#define VERSION_MAX (UINT64_MAX / 4) /* no sum of two overflows */
-#define ITEM_BYTES 34u               /* of an item, without its name and group */
+#define ITEM_NUMBERS 6u /* kind, name, group, count, version, age */
+#define ITEM_BYTES 34u  /* of an item, without its name and group */
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -149,7 +149,7 @@ get_u32(const trpi_pack_value *value, uint32_t *ret)
 static bool
 get_version(const trpi_pack_value *value, uint64_t *ret)
 {
-    return trpi_pack_get_u64(value, VERSION_MAX, ret);
+    return trpi_pack_get_u64(value, TRPI_PUBSUB_NUMBER_MAX, ret);
 }
 
 /* The name and the group, borrowed from the document. */

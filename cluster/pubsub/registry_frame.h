@@ -19,6 +19,8 @@
 #define TRPI_TOPIC_BYTES_MAX 1024u       /* of a topic or a path: any bytes, no NUL is needed */
 #define TRPI_GROUP_BYTES_MAX 255u        /* any bytes, too */
 #define TRPI_PUBSUB_ITEMS_MAX 65536u     /* of one frame */
+/* Of a life, era, version or publication: no sum of two overflows; what is above is refused. */
+#define TRPI_PUBSUB_NUMBER_MAX (UINT64_MAX / 4)
 
 /* Wire numbers, never reused. */
 typedef enum trpi_pubsub_frame_kind {

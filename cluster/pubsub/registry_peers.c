@@ -11,7 +11,9 @@
  *   pubsub-P2  A frame of an earlier life or era changes nothing.                  (peer_meet)
  *   pubsub-P3  A bucket counts while its node is Up or WeaklyUp, and no longer.    (members)
  *   pubsub-P4  When all is acknowledged nothing is sent: wake_ms is never.         (set_wake)
- * Limits.  peer_bytes_max and tick_bytes_max of each tick; entries_max of each bucket.
+ * Limits.  peer_bytes_max and tick_bytes_max of each tick. Of each bucket twice entries_max: while
+ *          the changes of a full one arrive, some that were removed there may still stand here
+ *          beside those that took their room.
  * Not here. Unreachable members: they stay, and are asked at growing intervals.
  * Tests.   tests/unit/cluster/pubsub_registry_test.c, tests/sim/pubsub_test.c
  */
@@ -251,13 +253,20 @@ trpi_pubreg_tick(trpi_pubreg *registry, uint64_t now_ms)
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* Its bucket counts no more, or begins again. */
+/* Its bucket begins again, while its mediator is the same: it answers what was sent to it. */
 static void
-drop_bucket(trpi_pubreg *registry, uint32_t index)
+empty_bucket(trpi_pubreg *registry, uint32_t index)
 {
     trpi_peer_state *peer = &registry->nodes[index];
     trpi_index_drop(&registry->index, index, &peer->entries);
     peer->seen = 0;
+}
+
+/* Its bucket counts no more, or its mediator is another one. */
+static void
+drop_bucket(trpi_pubreg *registry, uint32_t index)
+{
+    empty_bucket(registry, index);
     (void)action_add(registry, TRPI_PUBREG_LOST, index); /* there is room: members() and frame() */
 }
 
@@ -389,7 +398,8 @@ peer_meet(trpi_pubreg *registry, uint32_t index, const trpi_pubsub_frame *frame)
     if (frame->life > peer->node.life) {
         begin_again(registry, index);
     } else if (frame->era > peer->its_era && peer->seen > 0) {
-        drop_bucket(registry, index);
+        (registry->options.broken & TRPI_PUBREG_BROKEN_ERA ? drop_bucket : empty_bucket)(registry,
+                                                                                         index);
     }
     peer->node.life = frame->life;
     peer->node.slot = frame->slot;
@@ -462,7 +472,7 @@ take_items(trpi_pubreg *registry, uint32_t index, const trpi_pubsub_frame *frame
         if (item->version <= peer->seen) {
             continue;
         }
-        if (item->count > 0 && peer->entries >= registry->options.entries_max) {
+        if (item->count > 0 && peer->entries / 2 >= registry->options.entries_max) {
             const trpi_pubreg_entry *entry = trpi_index_find(&registry->index, &item->key, hash);
             if (entry == NULL || trpi_index_place(entry, index) == NULL) {
                 say_full(registry, index);

@@ -45,6 +45,7 @@ extern "C" {
 #define TRP_TOPIC_SUBSCRIBERS_MAX 1000000u /* of a topic, or of a group of it, on one node */
 #define TRP_MEDIATOR_ASKS_MAX 10000u       /* publications that await answers */
 #define TRP_MEDIATOR_WAITS_MAX 1000u       /* publications that wait for subscribers */
+#define TRP_MEDIATOR_ACKS_MAX 100000u      /* acknowledgements that wait for other nodes */
 #define TRP_PUBLISH_TIMEOUT_MS_MAX 3600000u
 
 typedef struct trp_mediator trp_mediator;
@@ -95,8 +96,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_mediator_of(trp_system *system, const char *n
 /* Told when a subscribe or an unsubscribe has been done, or not. */
 typedef struct trp_subscribe_ack {
     trp_ref subscriber;
-    /* TRP_OK; of a subscribe TRP_ELIMIT (TRP_MEDIATOR_ENTRIES_MAX, TRP_TOPIC_SUBSCRIBERS_MAX),
-     * TRP_ENOMEM; of an unsubscribe TRP_ENOENT (it was not subscribed) */
+    /* TRP_OK; of a subscribe TRP_ELIMIT (TRP_MEDIATOR_ENTRIES_MAX, TRP_TOPIC_SUBSCRIBERS_MAX,
+     * TRP_MEDIATOR_ACKS_MAX), TRP_ENOMEM; of an unsubscribe TRP_ENOENT (it was not subscribed) */
     int32_t err;
     uint32_t everywhere; /* 1: every other node's mediator knows it, too */
     uint32_t topic_bytes, group_bytes;
@@ -107,7 +108,8 @@ TRP_API extern trp_type trp_unsubscribe_ack_type;
 
 /* Told, before the next publication, to a subscriber with TRP_SUBSCRIBE_TELLS_MISSED: so many
  * publications to the topic by actors of another node did not arrive at this node, or, with
- * refused, so many did not fit into the subscriber's mailbox. */
+ * refused, so many did not fit into the subscriber's mailbox. In a group only those that were
+ * refused are known: which member would have got a lost one is not. */
 typedef struct trp_missed {
     uint64_t count;
     uint32_t refused; /* 1: by its own mailbox */
@@ -142,6 +144,7 @@ typedef struct trp_subscribe_options {
  * Errors:    TRP_EINVAL   topic or group is empty, or an option is wrong
  *            TRP_ELIMIT   topic or group is longer than its limit
  *            TRP_EUNSUPPORTED  the actor is another node's: it subscribes there
+ *            TRP_ECLOSED  the mediator's actor has stopped; find it or start it again
  *            TRP_ENOMEM   out of memory
  *            others come as trp_subscribe_ack.err
  * Thread:    any; takes a lock for a moment.
@@ -167,6 +170,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_mediator_unsubscribe(trp_mediator *mediator, 
  *            TRP_EUNSUPPORTED  the actor is another node's: it is registered there
  *            TRP_ENOENT   it has ended
  *            TRP_ELIMIT   its path is above TRP_TOPIC_BYTES_MAX
+ *            TRP_ECLOSED  the mediator's actor has stopped
  *            TRP_ENOMEM   out of memory
  * Thread:    any; takes a lock for a moment.
  * Source:    CONTRIB-16.  Since: 0.2 */
@@ -177,6 +181,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_mediator_put(trp_mediator *mediator, trp_ref 
  * Ownership: borrows path.
  * Errors:    TRP_EINVAL   path is empty
  *            TRP_ELIMIT   path is above TRP_TOPIC_BYTES_MAX
+ *            TRP_ECLOSED  the mediator's actor has stopped
  *            TRP_ENOMEM   out of memory
  * Thread:    any; takes a lock for a moment.
  * Source:    CONTRIB-16.  Since: 0.2 */
@@ -196,6 +201,7 @@ enum trp_send_flags {
  * Errors:    TRP_EINVAL   topic is empty, or bytes do not fit the type
  *            TRP_ELIMIT   topic is above TRP_TOPIC_BYTES_MAX
  *            TRP_ENOTYPE  type is not registered
+ *            TRP_ECLOSED  the mediator's actor has stopped
  *            TRP_ENOMEM   out of memory
  * Thread:    any; takes a lock for a moment.
  * Source:    CONTRIB-15, -17, -21.  Since: 0.2 */
@@ -255,7 +261,8 @@ TRP_API extern trp_type trp_publish_report_type;
  * Ownership: borrows all; arg is passed through.
  * Errors:    as trp_mediator_publish, and
  *            TRP_EINVAL   an option is out of range
- *            TRP_ELIMIT   as the err of fn: TRP_MEDIATOR_ASKS_MAX, TRP_MEDIATOR_WAITS_MAX reached
+ *            TRP_ELIMIT   as the err of fn: TRP_MEDIATOR_ASKS_MAX, TRP_MEDIATOR_WAITS_MAX reached;
+ *                         it is not published
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CONTRIB-15.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_mediator_publish_ask(trp_ctx *ctx, trp_mediator *mediator,
@@ -269,7 +276,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_mediator_publish_ask(trp_ctx *ctx, trp_mediat
  * Ownership: borrows all.
  * Errors:    as trp_mediator_publish, and
  *            TRP_EINVAL   an option is out of range
- *            TRP_ELIMIT   TRP_MEDIATOR_ASKS_MAX, TRP_MEDIATOR_WAITS_MAX
+ *            TRP_ELIMIT   TRP_MEDIATOR_ASKS_MAX, TRP_MEDIATOR_WAITS_MAX; it is not published
  *            TRP_ESTATE   called inside a behaviour
  * Thread:    outside of actors; blocks for at most wait_ms and timeout_ms.
  * Source:    CONTRIB-15.  Since: 0.2 */

@@ -3,7 +3,7 @@
  * mediators that end and start again. Actors subscribe, end and publish all the time (CONTRIB-18).
  *
  *     tests/sim/pubsub_test [--seeds N] [--seed S]
- *                           [--break prune|life|gap|leaving|retry|begun]
+ *                           [--break prune|life|gap|leaving|retry|begun|era]
  *
  * With --break the engine is faulty, and a run in which no law breaks fails.
  * Must hold.
@@ -17,6 +17,7 @@
  *       and to one of each group.
  *   pubsub-sim-L5  When nothing changes nothing is said.
  *   pubsub-sim-L6  The bucket of a node that is not Up counts nowhere where that is known.
+ *   pubsub-sim-L7  A mediator that a publication is for has been met, and not been lost since.
  */
 #include "tests/sim/pubsub_world.h"
 
@@ -422,6 +423,7 @@ static const struct fault {
     { "prune", TRPI_PUBREG_BROKEN_PRUNE }, { "life", TRPI_PUBREG_BROKEN_LIFE },
     { "gap", TRPI_PUBREG_BROKEN_GAP },     { "leaving", TRPI_PUBREG_BROKEN_LEAVING },
     { "retry", TRPI_PUBREG_BROKEN_RETRY }, { "begun", TRPI_PUBREG_BROKEN_BEGUN },
+    { "era", TRPI_PUBREG_BROKEN_ERA },
 };
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 

@@ -42,6 +42,7 @@ struct inc {
     trpi_pubreg *registry; /* NULL: no mediator just now */
     uint32_t counts[KEYS], session[TOPICS];
     uint64_t data_ms[INCS]; /* the last publication to that node arrives then */
+    bool met[INCS];         /* by the registry's index: its mediator can be told */
 };
 struct view {
     struct {
@@ -238,6 +239,9 @@ after_event(uint32_t node)
     for (uint32_t i = 0; i < count; i++) {
         if (actions[i].kind == TRPI_PUBREG_SEND) {
             send_frame(node, &actions[i].node, &actions[i].bytes);
+        } else if (actions[i].kind != TRPI_PUBREG_LOG) {
+            trpi_assert(actions[i].index < INCS);
+            w.incs[node].met[actions[i].index] = actions[i].kind == TRPI_PUBREG_MET;
         }
     }
 }
@@ -290,6 +294,7 @@ end_mediator(uint32_t node)
     trpi_pubreg_free(inc->registry);
     inc->registry = NULL;
     memset(inc->counts, 0, sizeof inc->counts);
+    memset(inc->met, 0, sizeof inc->met);
     for (uint32_t i = 0; i < TOPICS; i++) {
         inc->session[i] = NONE;
     }
@@ -399,6 +404,9 @@ publish(uint32_t from, uint32_t topic)
             fail("pubsub-sim-L4", from,
                  "a node that is not known to subscribe, or not one that is");
         } else if (session != NONE && to != from) {
+            if (!w.incs[from].met[target->node]) {
+                fail("pubsub-sim-L7", from, "a mediator with subscribers cannot be told");
+            }
             send_publication(from, to, topic, session, &target->stamp);
         }
     }

@@ -124,7 +124,34 @@ any_order_of_coming_and_going_keeps_the_lists_whole(void)
     unit_seeds_play(play, 20, "tests/unit/cluster/cluster_tests", "audience_test");
 }
 
+/* TRP_TOPIC_SUBSCRIBERS_MAX */
+static void
+a_topic_has_so_many_subscribers_and_no_more(void)
+{
+    trpi_audience a = { 0 };
+    trpi_seats *seats = NULL, *other = NULL;
+    trpi_pubsub_key key = topic("a");
+    uint32_t refused = 0;
+    bool first;
+    for (uint32_t i = 0; i < TRP_TOPIC_SUBSCRIBERS_MAX; i++) {
+        refused += trpi_audience_add(&a, &key, ref_of(i), 0, &seats, &first) != TRP_OK;
+    }
+    UNIT_EQUAL(refused, 0);
+    trp_ref more = ref_of(TRP_TOPIC_SUBSCRIBERS_MAX);
+    UNIT_EQUAL(trpi_audience_add(&a, &key, more, 0, &other, &first), TRP_ELIMIT);
+    UNIT_EQUAL(seats->refs_count, TRP_TOPIC_SUBSCRIBERS_MAX);
+    UNIT_TRUE(trpi_audience_any(&a, more) == NULL);
+    UNIT_EQUAL(trpi_audience_add(&a, &key, ref_of(5), TRP_SUBSCRIBE_TELLS_MISSED, &other, &first),
+               TRP_EEXIST);
+    UNIT_TRUE(trpi_audience_leave(&a, trpi_audience_seat(&a, seats, ref_of(5)), ref_of(5)));
+    UNIT_EQUAL(trpi_audience_add(&a, &key, more, 0, &other, &first), TRP_OK);
+    key = topic("b"); /* each has its own */
+    UNIT_EQUAL(trpi_audience_add(&a, &key, more, 0, &other, &first), TRP_OK);
+    trpi_audience_fini(&a);
+}
+
 UNIT_BEGIN("audience")
 UNIT(an_actor_sits_once_under_a_key_and_leaves)
 UNIT(any_order_of_coming_and_going_keeps_the_lists_whole)
+UNIT(a_topic_has_so_many_subscribers_and_no_more)
 UNIT_END

@@ -20,6 +20,16 @@ inbox_of(trp_system *system)
     return inbox;
 }
 
+static inline trp_inbox *
+large_inbox_of(trp_system *system, uint32_t msgs_max)
+{
+    trp_inbox_options options = TRP_INBOX_OPTIONS_INIT;
+    trp_inbox *inbox = NULL;
+    options.msgs_max = msgs_max;
+    UNIT_REQUIRE(trp_inbox_open(system, &options, &inbox) == TRP_OK);
+    return inbox;
+}
+
 static inline trp_mediator *
 mediator_of(trp_system *system)
 {

@@ -275,6 +275,177 @@ a_node_that_leaves_gets_nothing_more(void)
     cluster_end(2);
 }
 
+/* ---- a mediator that does not answer --------------------------------------------------------- */
+
+static _Atomic int gate_open, gate_held;
+
+/* Holds the only worker of its node. */
+static trp_err
+gate_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    atomic_store(&gate_held, 1);
+    while (atomic_load(&gate_open) == 0) {
+        unit_pause();
+    }
+    return TRP_OK;
+}
+
+static void
+gate_close(uint32_t node)
+{
+    static const trp_behaviour behaviour = {
+        .size = sizeof behaviour, .name = "gate", .version = 1, .receive = gate_receive
+    };
+    trp_ref gate;
+    atomic_store(&gate_open, 0);
+    atomic_store(&gate_held, 0);
+    UNIT_REQUIRE(trp_system_spawn(hosts[node].system, &behaviour, NULL, &gate) == TRP_OK);
+    trp_system_tell(hosts[node].system, gate, &trp_string_type, "", 0);
+    UNIT_WAIT(atomic_load(&gate_held) == 1, TAKE_MS);
+}
+
+static _Atomic uint32_t asks_delivered, asks_refused;
+
+static trp_err
+ask_ended(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    const trp_publish_report *report =
+        err == TRP_OK ? trp_msg_as(reply, &trp_publish_report_type) : NULL;
+    (void)ctx;
+    (void)state;
+    (void)arg;
+    if (report != NULL && report->delivered == 1 && report->nodes == 1 && report->silent == 0) {
+        atomic_fetch_add(&asks_delivered, 1);
+    } else if (err == TRP_ELIMIT) {
+        atomic_fetch_add(&asks_refused, 1);
+    }
+    return TRP_OK;
+}
+
+static trp_err
+asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_publish_options options = TRP_PUBLISH_OPTIONS_INIT;
+    (void)state;
+    options.timeout_ms = 10 * TAKE_MS;
+    for (uint32_t i = 0; i <= TRP_MEDIATOR_ASKS_MAX; i++) {
+        UNIT_EQUAL(trp_mediator_publish_ask(ctx, mediators[0], "far", &options, trp_msg_type(msg),
+                                            trp_msg_payload(msg), trp_msg_bytes(msg), ask_ended,
+                                            NULL),
+                   TRP_OK);
+    }
+    return TRP_OK;
+}
+
+/* TRP_MEDIATOR_ASKS_MAX: what is above is not published, and its asker is told. */
+static void
+so_many_publications_await_answers_and_one_more_is_refused(void)
+{
+    static const trp_behaviour behaviour = {
+        .size = sizeof behaviour, .name = "asker", .version = 1, .receive = asker_receive
+    };
+    cluster_begin(2);
+    trp_publish_options options = TRP_PUBLISH_OPTIONS_INIT;
+    trp_inbox *in = large_inbox_of(hosts[1].system, TRP_MEDIATOR_ASKS_MAX + 2);
+    trp_publish_report report = { 0 };
+    trp_ref asker;
+    subscribe_everywhere(1, "far", NULL, in);
+    gate_close(1);
+    options.timeout_ms = 50;
+    UNIT_EQUAL(trp_mediator_publish_wait(mediators[0], "far", &options, &trp_string_type, "first",
+                                         5, &report),
+               TRP_OK);
+    UNIT_EQUAL(report.silent, 1); /* its answer will be late */
+    UNIT_EQUAL(report.delivered, 0);
+    UNIT_REQUIRE(trp_system_spawn(hosts[0].system, &behaviour, NULL, &asker) == TRP_OK);
+    trp_system_tell(hosts[0].system, asker, &trp_string_type, "hi", 2);
+    UNIT_WAIT(atomic_load(&asks_refused) == 1, TAKE_MS);
+    UNIT_EQUAL(atomic_load(&asks_delivered), 0);
+    atomic_store(&gate_open, 1);
+    UNIT_WAIT(atomic_load(&asks_delivered) == TRP_MEDIATOR_ASKS_MAX, TAKE_MS);
+    UNIT_EQUAL(atomic_load(&asks_refused), 1);
+    UNIT_EQUAL(drain(in), TRP_MEDIATOR_ASKS_MAX + 1);
+    trp_inbox_close(in);
+    cluster_end(2);
+}
+
+/* TRP_MEDIATOR_ACKS_MAX */
+static void
+so_many_acknowledgements_wait_for_other_nodes(void)
+{
+    cluster_begin(2);
+    trp_inbox *in = large_inbox_of(hosts[0].system, TRP_MEDIATOR_ACKS_MAX + 1);
+    trp_subscribe_options options = TRP_SUBSCRIBE_OPTIONS_INIT;
+    uint32_t refused = 0, everywhere = 0;
+    options.flags = TRP_SUBSCRIBE_ACK_EVERYWHERE;
+    gate_close(1);
+    for (uint32_t i = 0; i < TRP_MEDIATOR_ACKS_MAX; i++) {
+        refused += trp_mediator_subscribe(mediators[0], "a", trp_inbox_ref(in), &options) != TRP_OK;
+    }
+    UNIT_EQUAL(refused, 0);
+    UNIT_EQUAL(trp_mediator_subscribe(mediators[0], "b", trp_inbox_ref(in), &options), TRP_OK);
+    take_ack(in, true, "b", TRP_ELIMIT); /* before the others */
+    UNIT_EQUAL(trp_mediator_topics_count(mediators[0]), 1);
+    atomic_store(&gate_open, 1);
+    for (uint32_t i = 0; i < TRP_MEDIATOR_ACKS_MAX; i++) {
+        trp_msg *msg = take(in, &trp_subscribe_ack_type, NULL);
+        everywhere += ((const trp_subscribe_ack *)trp_msg_payload(msg))->everywhere;
+        trp_msg_free(msg);
+    }
+    UNIT_EQUAL(everywhere, TRP_MEDIATOR_ACKS_MAX);
+    is_empty(in);
+    trp_inbox_close(in);
+    cluster_end(2);
+}
+
+/* ---- a mediator that has stopped ------------------------------------------------------------- */
+
+static void
+mediator_stop(uint32_t node)
+{
+    trp_ref actor;
+    UNIT_REQUIRE(trp_system_resolve(hosts[node].system, "/system/pubsub", TAKE_MS, &actor) ==
+                 TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(hosts[node].system, actor, TAKE_MS), TRP_OK);
+}
+
+/* mediator-M4, dead-letter-D6: what comes for it is a dead letter that shows what was published;
+ * the other nodes forget its subscribers, and one that starts in its place is known again. */
+static void
+a_mediator_that_has_stopped_is_forgotten_and_starts_again(void)
+{
+    cluster_begin(2);
+    trp_inbox *in = inbox_of(hosts[1].system), *dead = inbox_of(hosts[1].system);
+    trp_inbox *here = inbox_of(hosts[0].system);
+    subscribe_everywhere(1, "t", NULL, in);
+    UNIT_EQUAL(trp_system_subscribe(hosts[1].system, trp_inbox_ref(dead), &trp_dead_letter_type),
+               TRP_OK);
+    mediator_stop(1);
+    publish(mediators[0], trp_inbox_ref(here), "t", "lost");
+    trp_msg *msg = take(dead, &trp_dead_letter_type, NULL);
+    const trp_dead_letter *letter = trp_msg_payload(msg);
+    UNIT_EQUAL(letter->type, trp_string_type.number);
+    UNIT_EQUAL(letter->bytes, 4);
+    const trp_msg *kept = trp_dead_letter_msg(msg);
+    UNIT_REQUIRE(kept != NULL && trp_msg_is(kept, &trp_string_type));
+    UNIT_EQUAL(memcmp(trp_msg_payload(kept), "lost", 4), 0);
+    trp_msg_free(msg);
+    trp_inbox_close(dead);
+    subscribe(mediators[0], "other", NULL, here, 0); /* a change that it does not acknowledge */
+    UNIT_WAIT(trp_mediator_topics_count(mediators[0]) == 1, TAKE_MS);
+    UNIT_WAIT(trp_mediator_of(hosts[1].system, NULL, &mediators[1]) == TRP_OK, TAKE_MS);
+    subscribe_everywhere(1, "t", NULL, in);
+    publish(mediators[0], nobody, "t", "back");
+    take_text(in, "back", nobody);
+    UNIT_WAIT(trp_mediator_topics_count(mediators[1]) == 2, TAKE_MS);
+    trp_inbox_close(in);
+    trp_inbox_close(here);
+    cluster_end(2);
+}
+
 /* CONTRIB-12 ROLES-03, -05 */
 static void
 a_mediator_of_a_role_starts_only_there(void)
@@ -297,5 +468,8 @@ UNIT(a_path_is_reached_on_any_node_and_at_home_with_affinity)
 UNIT(what_does_not_travel_is_a_dead_letter)
 UNIT(a_publication_waits_for_a_subscriber_of_another_node)
 UNIT(a_node_that_leaves_gets_nothing_more)
+UNIT(so_many_publications_await_answers_and_one_more_is_refused)
+UNIT(so_many_acknowledgements_wait_for_other_nodes)
+UNIT(a_mediator_that_has_stopped_is_forgotten_and_starts_again)
 UNIT(a_mediator_of_a_role_starts_only_there)
 UNIT_END

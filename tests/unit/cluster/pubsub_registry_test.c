@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cluster/pubsub/registry.h"
+#include "cluster/pubsub/registry_inner.h"
 #include "cluster/pubsub/route.h"
 #include "tests/unit/unit.h"
 
@@ -397,8 +397,15 @@ what_was_removed_in_a_partition_does_not_come_back(void)
     end();
 }
 
+/* Which telling of its bucket a node takes of another one. */
+static uint64_t
+era_at(uint32_t node, uint32_t of)
+{
+    return w.of[node]->nodes[trpi_pubreg_node_of(w.of[node], &w.ids[of])].its_era;
+}
+
 /* removed_max removed entries are kept for one that does not hear; with one more it is told all
- * again. */
+ * again, by a mediator that is the same: nothing that was sent to it is lost. */
 static void
 removed_entries_are_kept_up_to_a_limit(void)
 {
@@ -417,10 +424,11 @@ removed_entries_are_kept_up_to_a_limit(void)
         put(0, topic(name), 0);
         pass(200);
     }
-    uint32_t lost = w.lost;
+    uint32_t lost = w.lost, met = w.met;
+    uint64_t era = era_at(2, 0);
     w.cut[2] = false;
     pass(20000);
-    UNIT_EQUAL(w.lost, lost); /* it was told what went */
+    UNIT_EQUAL(era_at(2, 0), era); /* it was told what went */
     UNIT_EQUAL(trpi_pubreg_topics(w.of[2]), 2);
     w.cut[2] = true;
     for (uint32_t i = 0; i < 11; i++) {
@@ -432,7 +440,9 @@ removed_entries_are_kept_up_to_a_limit(void)
     }
     w.cut[2] = false;
     pass(20000);
-    UNIT_EQUAL(w.lost, lost + 1); /* it began again */
+    UNIT_TRUE(era_at(2, 0) > era); /* it began again */
+    UNIT_EQUAL(w.lost, lost);
+    UNIT_EQUAL(w.met, met);
     UNIT_EQUAL(trpi_pubreg_topics(w.of[2]), 2);
     UNIT_EQUAL(trpi_pubreg_topics(w.of[1]), 2);
     end();
@@ -626,11 +636,60 @@ a_bucket_has_a_limit(void)
     put(0, topic("c"), 1);
     pass(1000);
     UNIT_EQUAL(w.logs, 0);
-    put(0, topic("d"), 1);
-    put(0, topic("e"), 1);
+    for (uint32_t i = 0; i < 3; i++) { /* as while changes of a full bucket arrive */
+        put(0, topic(i == 0 ? "d" : i == 1 ? "e" : "f"), 1);
+    }
+    pass(1000);
+    UNIT_EQUAL(w.logs, 0);
+    UNIT_EQUAL(trpi_pubreg_topics(w.of[1]), 6);
+    put(0, topic("g"), 1);
+    put(0, topic("h"), 1);
     pass(1000);
     UNIT_EQUAL(w.logs, 1);
-    UNIT_EQUAL(trpi_pubreg_topics(w.of[1]), 3);
+    UNIT_EQUAL(trpi_pubreg_topics(w.of[1]), 6);
+    end();
+}
+
+/* pubsub-P1: what came in its place is told before it is told again itself. */
+static void
+changes_of_a_full_bucket_are_all_taken(void)
+{
+    trpi_pubreg_options options = { .entries_max = 3 };
+    begin(2, &options);
+    put(0, topic("a"), 1);
+    put(0, topic("b"), 1);
+    put(0, topic("c"), 1);
+    pass(1000);
+    put(0, topic("a"), 0);
+    put(0, topic("d"), 1);
+    put(0, topic("c"), 0);
+    put(0, topic("a"), 1); /* its place in the delta is now behind d */
+    pass(1000);
+    UNIT_EQUAL(w.logs, 0);
+    UNIT_EQUAL(count_at(1, topic("a")), 1);
+    UNIT_EQUAL(count_at(1, topic("b")), 1);
+    UNIT_EQUAL(count_at(1, topic("c")), 0);
+    UNIT_EQUAL(count_at(1, topic("d")), 1);
+    end();
+}
+
+/* An actor that subscribes before its node is Up is told when the others know. */
+static void
+nothing_is_known_anywhere_before_the_node_is_up(void)
+{
+    begin(2, NULL);
+    start_mediator(2);
+    put(2, topic("a"), 1);
+    UNIT_FALSE(trpi_pubreg_is_settled(w.of[2])); /* it has not heard of any member */
+    w.status[2] = TRP_MEMBER_JOINING;
+    tell_members();
+    pass(1000);
+    UNIT_FALSE(trpi_pubreg_is_settled(w.of[2]));
+    w.status[2] = TRP_MEMBER_UP;
+    tell_members();
+    pass(1000);
+    UNIT_TRUE(trpi_pubreg_is_settled(w.of[2]));
+    UNIT_EQUAL(count_at(0, topic("a")), 1);
     end();
 }
 
@@ -694,6 +753,8 @@ UNIT(a_mediator_that_starts_again_begins_anew)
 UNIT(a_node_without_a_mediator_costs_nothing)
 UNIT(a_node_that_never_answers_gets_no_bucket)
 UNIT(a_bucket_has_a_limit)
+UNIT(changes_of_a_full_bucket_are_all_taken)
+UNIT(nothing_is_known_anywhere_before_the_node_is_up)
 UNIT(misuse_is_an_error)
 UNIT(without_memory_nothing_is_half_done)
 UNIT_END

@@ -265,6 +265,23 @@ what_is_missed_is_counted_once(void)
     trpi_pubreg_free(here);
 }
 
+/* pubsub-G1: a number that no node gives changes nothing. */
+static void
+a_number_out_of_range_is_ignored(void)
+{
+    trpi_pubsub_key news = key_of(TRPI_PUBSUB_TOPIC, "news", NULL);
+    begin();
+    put(0, news, 1);
+    UNIT_EQUAL(arrive(1, 1, 1, NULL), 0);
+    UNIT_EQUAL(arrive(1, TRPI_PUBSUB_NUMBER_MAX + 1, 1, NULL), 0);
+    UNIT_EQUAL(arrive(1, UINT64_MAX, 1, NULL), 0);
+    UNIT_EQUAL(arrive(UINT64_MAX, 1, 1, NULL), 0);
+    UNIT_EQUAL(arrive(1, 3, 1, NULL), 1);
+    UNIT_EQUAL(arrive(TRPI_PUBSUB_NUMBER_MAX, TRPI_PUBSUB_NUMBER_MAX, TRPI_PUBSUB_NUMBER_MAX, NULL),
+               0);
+    trpi_pubreg_free(here);
+}
+
 /* It ends its subscription and begins another: what was published between is not missed. */
 static void
 a_new_subscription_misses_nothing_of_before(void)
@@ -415,6 +432,7 @@ UNIT(a_route_that_has_grown_takes_no_memory)
 UNIT(send_reaches_one_and_the_own_node_first_with_affinity)
 UNIT(send_to_all_may_leave_out_the_own_node)
 UNIT(what_is_missed_is_counted_once)
+UNIT(a_number_out_of_range_is_ignored)
 UNIT(a_new_subscription_misses_nothing_of_before)
 UNIT(numbers_never_go_back)
 UNIT(a_publication_waits_for_subscribers_until_its_deadline)

@@ -266,8 +266,9 @@ gate_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
+/* In a group, or in none. */
 static void
-what_a_full_mailbox_refuses_is_a_dead_letter_and_told_as_missed(void)
+check_refused(const char *group)
 {
     const uint64_t published = 1500; /* more than a bounded mailbox has room for */
     static const trp_behaviour behaviour = {
@@ -281,9 +282,12 @@ what_a_full_mailbox_refuses_is_a_dead_letter_and_told_as_missed(void)
     trp_ref ref;
     uint64_t delivered = 0;
     atomic_store(&gate_open, 0);
+    atomic_store(&gate_got, 0);
+    atomic_store(&gate_missed, 0);
     spawn.mailbox = "bounded";
     UNIT_REQUIRE(trp_system_spawn(system, &behaviour, &spawn, &ref) == TRP_OK);
     options.flags = TRP_SUBSCRIBE_TELLS_MISSED;
+    options.group = group;
     UNIT_EQUAL(trp_mediator_subscribe(m, "busy", ref, &options), TRP_OK);
     for (uint64_t i = 0; i < published; i++) {
         delivered += publish_counted(m, "busy", "x", 0, 0, &report);
@@ -296,6 +300,13 @@ what_a_full_mailbox_refuses_is_a_dead_letter_and_told_as_missed(void)
     UNIT_WAIT(atomic_load(&gate_missed) == published - delivered, TAKE_MS);
     UNIT_WAIT(atomic_load(&gate_got) == delivered + 1, TAKE_MS);
     system_end(system);
+}
+
+static void
+what_a_full_mailbox_refuses_is_a_dead_letter_and_told_as_missed(void)
+{
+    check_refused(NULL);
+    check_refused("workers");
 }
 
 /* mediator-deliver-D3 */
@@ -492,6 +503,130 @@ mediators_of_other_names_know_nothing_of_each_other(void)
     system_end(system);
 }
 
+/* TRP_MEDIATOR_WAITS_MAX: what is above is not published, and its asker is told. */
+static _Atomic uint32_t asks_delivered, asks_refused;
+
+static trp_err
+ask_ended(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    const trp_publish_report *report =
+        err == TRP_OK ? trp_msg_as(reply, &trp_publish_report_type) : NULL;
+    (void)ctx;
+    (void)state;
+    (void)arg;
+    if (report != NULL && report->delivered == 1) {
+        atomic_fetch_add(&asks_delivered, 1);
+    } else if (err == TRP_ELIMIT) {
+        atomic_fetch_add(&asks_refused, 1);
+    }
+    return TRP_OK;
+}
+
+static trp_err
+asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_mediator *m = mediator_of(trp_ctx_system(ctx));
+    trp_publish_options options = TRP_PUBLISH_OPTIONS_INIT;
+    (void)state;
+    options.subscribers_min = 1;
+    options.wait_ms = TAKE_MS;
+    for (uint32_t i = 0; i <= TRP_MEDIATOR_WAITS_MAX; i++) {
+        UNIT_EQUAL(trp_mediator_publish_ask(ctx, m, "soon", &options, trp_msg_type(msg),
+                                            trp_msg_payload(msg), trp_msg_bytes(msg), ask_ended,
+                                            NULL),
+                   TRP_OK);
+    }
+    return TRP_OK;
+}
+
+static void
+so_many_publications_wait_and_one_more_is_refused(void)
+{
+    static const trp_behaviour behaviour = {
+        .size = sizeof behaviour, .name = "asker", .version = 1, .receive = asker_receive
+    };
+    trp_system *system = system_new();
+    trp_mediator *m = mediator_of(system);
+    trp_inbox *in = large_inbox_of(system, TRP_MEDIATOR_WAITS_MAX + 1);
+    trp_ref asker;
+    UNIT_REQUIRE(trp_system_spawn(system, &behaviour, NULL, &asker) == TRP_OK);
+    trp_system_tell(system, asker, &trp_string_type, "hi", 2);
+    UNIT_WAIT(atomic_load(&asks_refused) == 1, TAKE_MS);
+    UNIT_EQUAL(atomic_load(&asks_delivered), 0);
+    UNIT_EQUAL(dead_letters(system, TRP_DEAD_NO_MEMORY), 1);
+    UNIT_EQUAL(trp_mediator_subscribe(m, "soon", trp_inbox_ref(in), NULL), TRP_OK);
+    UNIT_WAIT(atomic_load(&asks_delivered) == TRP_MEDIATOR_WAITS_MAX, TAKE_MS);
+    take_ack(in, true, "soon", TRP_OK);
+    for (uint32_t i = 0; i < TRP_MEDIATOR_WAITS_MAX; i++) {
+        take_text(in, "hi", asker);
+    }
+    is_empty(in);
+    trp_inbox_close(in);
+    system_end(system);
+}
+
+/* TRP_MEDIATOR_ENTRIES_MAX: topics, groups and paths together. */
+static void
+a_node_has_so_many_topics_and_no_more(void)
+{
+    trp_system *system = system_new();
+    trp_mediator *m = mediator_of(system);
+    trp_inbox *in = inbox_of(system);
+    trp_publish_report report;
+    trp_subscribe_options options = TRP_SUBSCRIBE_OPTIONS_INIT;
+    uint32_t refused = 0;
+    char topic[16];
+    options.group = "g";
+    for (uint32_t i = 0; i < TRP_MEDIATOR_ENTRIES_MAX; i++) {
+        (void)snprintf(topic, sizeof topic, "t%u", i / 2); /* each with a group */
+        refused += trp_mediator_subscribe(m, topic, trp_inbox_ref(in),
+                                          i % 2 == 0 ? NULL : &options) != TRP_OK;
+        trp_msg *msg = take(in, &trp_subscribe_ack_type, NULL);
+        refused += ((const trp_subscribe_ack *)trp_msg_payload(msg))->err != TRP_OK;
+        trp_msg_free(msg);
+    }
+    UNIT_EQUAL(refused, 0);
+    UNIT_EQUAL(trp_mediator_subscribe(m, "more", trp_inbox_ref(in), NULL), TRP_OK);
+    take_ack(in, true, "more", TRP_ELIMIT);
+    UNIT_EQUAL(publish_counted(m, "more", "x", 0, 0, &report), 0);
+    UNIT_EQUAL(trp_mediator_unsubscribe(m, "t7", trp_inbox_ref(in), NULL), TRP_OK);
+    take_ack(in, false, "t7", TRP_OK);
+    subscribe(m, "more", NULL, in, 0);
+    UNIT_EQUAL(publish_counted(m, "more", "x", 0, 0, &report), 1);
+    take_text(in, "x", nobody);
+    trp_inbox_close(in);
+    system_end(system);
+}
+
+/* mediator-M4: it can be started again, with nothing of before. */
+static void
+a_mediator_that_was_stopped_refuses_and_another_one_starts(void)
+{
+    trp_system *system = system_new();
+    trp_mediator *m = mediator_of(system), *again = NULL;
+    trp_inbox *in = inbox_of(system);
+    trp_publish_options options = TRP_PUBLISH_OPTIONS_INIT;
+    trp_publish_report report;
+    trp_ref actor;
+    subscribe(m, "t", NULL, in, 0);
+    UNIT_REQUIRE(trp_system_resolve(system, "/system/pubsub", TAKE_MS, &actor) == TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, actor, TAKE_MS), TRP_OK);
+    UNIT_EQUAL(trp_mediator_publish(m, nobody, "t", &trp_string_type, "a", 1), TRP_ECLOSED);
+    UNIT_EQUAL(trp_mediator_subscribe(m, "t", trp_inbox_ref(in), NULL), TRP_ECLOSED);
+    UNIT_EQUAL(trp_mediator_put(m, trp_inbox_ref(in)), TRP_ECLOSED);
+    UNIT_EQUAL(trp_mediator_remove(m, "/user/a"), TRP_ECLOSED);
+    UNIT_EQUAL(trp_mediator_publish_wait(m, "t", &options, &trp_string_type, "a", 1, &report),
+               TRP_ECLOSED);
+    UNIT_WAIT(trp_mediator_of(system, NULL, &again) == TRP_OK, TAKE_MS); /* its name is free */
+    UNIT_TRUE(again != m);
+    UNIT_EQUAL(trp_mediator_topics_count(again), 0);
+    subscribe(again, "t", NULL, in, 0);
+    publish(again, nobody, "t", "b");
+    take_text(in, "b", nobody);
+    trp_inbox_close(in);
+    system_end(system);
+}
+
 static void
 info_take(void *arg, const trp_topic_info *info)
 {
@@ -539,4 +674,7 @@ UNIT(a_publication_waits_for_so_many_subscribers)
 UNIT(names_have_any_bytes_up_to_their_limit)
 UNIT(mediators_of_other_names_know_nothing_of_each_other)
 UNIT(topics_are_listed_and_counted)
+UNIT(so_many_publications_wait_and_one_more_is_refused)
+UNIT(a_node_has_so_many_topics_and_no_more)
+UNIT(a_mediator_that_was_stopped_refuses_and_another_one_starts)
 UNIT_END
