@@ -16,22 +16,70 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
+#include "base/table.h"
 
 struct stub_state {
     client_service *service;
     client_doors doors;
-    trp_msg **kept; /* a ring of max */
+    trpi_table watched; /* trp_ref: senders that have not ended */
+    trp_msg **kept;     /* a ring of max */
     uint32_t max, first, count;
 };
 
+static bool
+ref_is_empty(const void *element)
+{
+    return trp_ref_is_none(*(const trp_ref *)element) != 0;
+}
+
+static uint64_t
+ref_hash(const void *arg, const void *element)
+{
+    (void)arg;
+    return trpi_hash(element, sizeof(trp_ref), 0);
+}
+
+static bool
+ref_is_key(const void *arg, const void *element, const void *key)
+{
+    (void)arg;
+    return trp_ref_equal(*(const trp_ref *)element, *(const trp_ref *)key) != 0;
+}
+
+static const trpi_table_kind refs = { sizeof(trp_ref), ref_is_empty, ref_hash, ref_is_key };
+
+/* Once for each sender. Without memory its tunnel ends when it is idle, or it is watched with its
+ * next message. */
 static void
-send_on(const struct stub_state *s, trp_ctx *ctx, const trp_msg *msg)
+sender_watch(struct stub_state *s, trp_ctx *ctx, trp_ref sender)
+{
+    uint64_t hash = ref_hash(NULL, &sender);
+    if (trpi_table_find(&refs, &s->watched, NULL, hash, &sender) == NULL &&
+        trp_watch(ctx, sender) == TRP_OK) {
+        trp_ref *place = trpi_table_add(&refs, &s->watched, NULL, hash, &sender);
+        if (place != NULL) {
+            *place = sender;
+        }
+    }
+}
+
+static void
+sender_ended(struct stub_state *s, trp_ref sender)
+{
+    trp_ref *place = trpi_table_find(&refs, &s->watched, NULL, ref_hash(NULL, &sender), &sender);
+    if (place != NULL) {
+        trpi_table_remove(&refs, &s->watched, NULL, place);
+    }
+}
+
+static void
+send_on(struct stub_state *s, trp_ctx *ctx, const trp_msg *msg)
 {
     trp_ref sender = trpi_msg_sender_get(msg);
     bool is_ask = trpi_ref_is_ask(trp_ctx_system(ctx), sender);
     if (!is_ask && sender.node == TRPI_NODE_SELF) {
-        trp_err watched = trp_watch(ctx, sender);
-        (void)watched; /* no memory: its tunnel ends when it is idle */
+        sender_watch(s, ctx, sender);
     }
     trp_tell_as(ctx, is_ask ? s->doors.asks : s->doors.tells, sender, trp_msg_type(msg),
                 trp_msg_payload(msg), trp_msg_bytes(msg));
@@ -83,6 +131,7 @@ stub_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *ended = trp_msg_payload(msg);
         client_ended who = { ended->ref.slot, ended->ref.generation };
+        sender_ended(s, ended->ref);
         trp_tell(ctx, s->service->client->actor, &client_ended_type, &who, sizeof who);
     } else if (trp_ref_is_none(s->doors.tells)) {
         message_keep(s, ctx, msg);
@@ -119,6 +168,7 @@ stub_stopped(trp_ctx *ctx, void *state)
     }
     trpi_free(s->kept);
     s->kept = NULL;
+    trpi_table_fini(&s->watched);
 }
 
 const trp_behaviour client_stub_behaviour = {
