@@ -422,6 +422,9 @@ trpi_node_serve_publish(trp_node *node, trpi_call *call)
         return;
     }
     options.timeout_ms = trpi_call_left_ms(call);
+    if (options.timeout_ms > TRP_PUBLISH_TIMEOUT_MS_MAX) {
+        options.timeout_ms = TRP_PUBLISH_TIMEOUT_MS_MAX;
+    }
     trp_err err = trpi_call_wanted(call);
     if (err != TRP_OK) {
         trpi_call_refuse_order(call, TRP_ECANCELED, "publish");
@@ -437,7 +440,7 @@ trpi_node_serve_publish(trp_node *node, trpi_call *call)
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO,
                               "ask a node that has the role: troupe members --role ROLE",
                               "this node has no mediator: it does not have cluster.pub-sub.role");
-    } else if (err == TRP_EINVAL || err == TRP_ELIMIT) {
+    } else if (topic[0] == '\0' || strlen(topic) > TRP_TOPIC_BYTES_MAX) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "a topic has 1 to %u bytes",
                               TRP_TOPIC_BYTES_MAX);
     } else if (err != TRP_OK) {

@@ -86,6 +86,38 @@ fields_are_read_and_defaults_filled_in(void)
 }
 
 static void
+topics_are_listed_and_published_to(void)
+{
+    trpi_control_request r = accepted("{\"cmd\":\"topics\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_TOPICS);
+    UNIT_TRUE(r.path == NULL);
+    UNIT_EQUAL(r.timeout_ms, TRPI_CTL_TIMEOUT_MS_DEFAULT);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"topics\",\"path\":\"weather/*\"}");
+    UNIT_TEXT(r.path, "weather/*");
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"publish\",\"path\":\"\\u00e9/ /#\",\"text\":\"snow\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_PUBLISH);
+    UNIT_TEXT(r.path, "\xc3\xa9/ /#"); /* no path of an actor */
+    UNIT_TEXT(r.type, "string");
+    UNIT_TEXT(r.text, "snow");
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"publish\",\"path\":\"t\",\"type\":\"bytes\",\"base64\":\"AAH/\","
+                 "\"timeoutMs\":250}");
+    UNIT_EQUAL(r.payload_bytes, 3);
+    UNIT_EQUAL(r.timeout_ms, 250);
+    trpi_control_request_fini(&r);
+    refused("{\"cmd\":\"publish\",\"text\":\"snow\"}", 64, "field 'path': missing");
+    refused("{\"cmd\":\"publish\",\"path\":7,\"text\":\"snow\"}", 64,
+            "field 'path': expected a text");
+    refused("{\"cmd\":\"publish\",\"path\":\"t\"}", 64, "field 'text': missing");
+    refused("{\"cmd\":\"publish\",\"path\":\"t\",\"base64\":\"AB\"}", 65,
+            "field 'base64' cannot be decoded");
+    refused("{\"cmd\":\"topics\",\"path\":[]}", 64, "field 'path': expected a text");
+    refused("{\"cmd\":\"topic\"}", 64, "no such command 'topic'; did you mean 'topics'?");
+}
+
+static void
 mistakes_are_answered_by_name(void)
 {
     refused("", 65, "the request is no JSON: error at byte 0");
@@ -236,6 +268,7 @@ nearest_finds_one_slip_and_no_stranger(void)
 
 UNIT_BEGIN("control_request")
 UNIT(fields_are_read_and_defaults_filled_in)
+UNIT(topics_are_listed_and_published_to)
 UNIT(mistakes_are_answered_by_name)
 UNIT(lists_are_limited)
 UNIT(payload_is_limited)
