@@ -6,7 +6,7 @@
 hosts_begin 3
 room=rooms/lobby
 fast=(--set cluster.gossip-interval=200ms --set cluster.leader-actions-interval=200ms --set cluster.downing.active-strategy=auto-down-after
-    --set cluster.downing.auto-down-after=2s --set cluster.failure-detector.heartbeat-interval=200ms)
+    --set cluster.downing.auto-down-after=2s --set cluster.failure-detector.heartbeat-interval=200ms --set remote.test-adapters=on)
 enter() { # I GUEST: what it hears is in GUEST.log
     host_start "$1" "$work/$2.log" env GUEST="$2" "$build/examples/room" --system demo --host "${host_address[$1]}" --port "${host_port[$1]}" \
         --socket "${host_socket[$1]}" --seed "$(addr 1)" "${fast[@]}"
@@ -38,6 +38,17 @@ check the_late_one_is_reached wait_until 60 delivered 1 "welcome" "delivered to 
 # DistributedPubSubMediatorSpec
 check the_late_one_reaches_all delivered 3 "thanks" "delivered to 3 subscribers on 3 nodes"
 check ann_hears_the_late_one wait_until 30 heard ann thanks
+
+# The wire to one node loses three publications, for less time than a failure detector waits.
+bob=${host_address[2]}:${host_port[2]}
+expect the_wire_loses_all 0 ctl 1 fault set "$bob" send lose=100%
+for line in 1 2 3; do ctl 1 publish $room "lost $line" --timeout 200ms >>"$work/lost" 2>&1; done
+expect the_wire_is_whole_again 0 ctl 1 fault clear
+check the_next_reaches_all wait_until 30 delivered 1 "found" "delivered to 3 subscribers on 3 nodes"
+check bob_is_told_what_he_missed wait_until 30 grep -qx "bob missed 3 lines" "$work/bob.log"
+check bob_heard_none_of_them test "$(grep -c "bob hears: lost" "$work/bob.log")" -eq 0
+check cid_heard_them wait_until 30 heard cid "lost 3"
+check nobody_else_missed_any test "$(cat "$work/ann.log" "$work/cid.log" | grep -c missed)" -eq 0
 
 # Killed, and started again on its address: what it had is gone, what it has now counts.
 kill_node 3
