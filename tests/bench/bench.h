@@ -38,6 +38,7 @@ extern const bench_workload bench_slow[] __attribute__((weak));
 extern const bench_workload bench_strangers[] __attribute__((weak));
 extern const bench_workload bench_handoff[] __attribute__((weak));
 extern const bench_workload bench_client[] __attribute__((weak));
+extern const bench_workload bench_pubsub[] __attribute__((weak));
 
 /* Print "troupe WORKLOAD PARAM VALUE UNIT". */
 void bench_print(const char *workload, const char *param, double value, const char *unit);

@@ -94,6 +94,12 @@ fi
 # Two processes. A build without remoting has no such workload.
 if "$bench" 2>&1 | grep -q '^  remote '; then
     smoke remote $((64000 / sanitized)) {,tls_}{rate_100,rate_1024,rate_65536,rate_100_4s}:messages/s {,tls_}rtt_p{50,99}:us
+    figures pubsub 1000 frames_per_node:frames {local,publish}_rate:messages/s fanout_ratio:times topics_seen:s node_idle_bytes_per_s:bytes/s
+    judge one_publication_is_one_frame_for_a_node "$(sed -n 's/^troupe pubsub frames_per_node \([0-9.]*\) frames$/\1/p' <<<"$out")" at-most 1
+    out=$(timeout 300 "$bench" client --clients 10 2>"$err")
+    for param in ask_of_a_node:us ask_of_a_client:us client_to_node:ratio clients:count connected_and_answered:s ask_with_so_many:us; do
+        judge "bench_client_has_${param%%:*}" "$(sed -n "s|^troupe client ${param%%:*} \([0-9.]*\) ${param#*:}\$|\1|p" <<<"$out")" at-least 0.00001
+    done
     smoke hb_under_bulk 100 bulk_rate:messages/s rtt_p50:us rtt_p99:us
     smoke beside_strangers 100 {alone,beside}_{p99,longest}:us ratio:times
     # An ask to a neighbour of slow receivers: 100 ms is failure, whatever else the machine does.
