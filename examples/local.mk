@@ -204,3 +204,6 @@ examples_buncher_drawing_la_LIBADD = libtroupe.la
 example_programs += examples/agent
 examples_agent_SOURCES = examples/agent.c
 examples_agent_LDADD = libtroupe.la
+example_programs += examples/coordinated
+examples_coordinated_SOURCES = examples/coordinated.c
+examples_coordinated_LDADD = libtroupe.la

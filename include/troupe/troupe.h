@@ -15,6 +15,7 @@
 #include <troupe/client.h>
 #include <troupe/cluster.h>
 #include <troupe/config.h>
+#include <troupe/coordination.h>
 #include <troupe/delivery.h>
 #include <troupe/dispatcher.h>
 #include <troupe/durable.h>

@@ -35,3 +35,5 @@ pkginclude_HEADERS += include/troupe/stm.h
 troupe_sources += src/pattern/stm.c
 pkginclude_HEADERS += include/troupe/agent.h
 troupe_sources += src/pattern/agent.c
+pkginclude_HEADERS += include/troupe/coordination.h
+troupe_sources += src/pattern/coordination.c

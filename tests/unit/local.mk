@@ -113,6 +113,7 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/breaker_test.c \
 	tests/unit/pattern/bus_test.c \
 	tests/unit/pattern/category_test.c \
+	tests/unit/pattern/coordination_test.c \
 	tests/unit/pattern/custom_test.c \
 	tests/unit/pattern/drain_test.c \
 	tests/unit/pattern/described_test.c \
