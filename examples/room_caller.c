@@ -3,8 +3,10 @@
  *
  *     cc room_caller.c $(pkg-config --cflags --libs troupe) -o room_caller
  *     ./room_caller 127.0.0.1:2552 10.0.0.2:2552      with the contacts, some nodes of the cluster
+ *     PATIENCE_MS=60000 ./room_caller ...             gives up after a minute without a contact
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <troupe/troupe.h>
@@ -26,7 +28,9 @@ static trp_err
 ear_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     const trp_client_contact *contact = trp_msg_as(msg, &trp_client_contact_type);
-    if (contact != NULL && contact->rounds > 0) {
+    if (contact != NULL && contact->stopped != 0) {
+        printf("gives up: %s\n", contact->reason);
+    } else if (contact != NULL && contact->rounds > 0) {
         printf("no contact answers: %s\n", contact->reason);
     } else if (contact != NULL) {
         printf("contact: %s\n", contact->contact[0] != '\0' ? contact->contact : "none");
@@ -54,9 +58,11 @@ main(int argc, char **argv)
     trp_system *system;
     trp_client *client;
     trp_ref porter, room, listener;
+    const char *patience = getenv("PATIENCE_MS");
     char line[1000];
     how.contacts = (const char *const *)(argv + 1);
     how.contacts_count = (size_t)argc - 1;
+    how.reconnect_timeout_ms = patience != NULL ? (uint32_t)strtoul(patience, NULL, 10) : 0;
     how.cookie_file = TRP_CLIENT_COOKIE_OF_USER; /* nodes on loopback ask for it */
     if (trp_system_new("caller", NULL, &system) != TRP_OK ||
         trp_client_open(system, &how, &client) != TRP_OK ||

@@ -12,6 +12,9 @@
  *             loss PERCENT     of the frames, each way, each for itself; 0 at first
  *             rate BITS        a second, each way; 0 at first: at once
  *             queue FRAMES     that wait at most, each way; 100 at first, 1000 at most
+ *             closed 1         as behind address translation: a TCP segment to B that opens a
+ *                              connection is dropped; 0 at first
+ *             calls            "calls N": how many of these came, dropped or not
  *             counts           "counts A-TO-B LOST DROPPED B-TO-A LOST DROPPED", frames
  *         At its end it ends, and with it the devices.
  */
@@ -48,6 +51,8 @@ typedef struct direction { /* what is read from `from` waits here, and is writte
 
 static direction directions[2];
 static double loss;
+static bool closed;
+static uint64_t calls;
 static uint64_t rate_bits, queue_frames = 100, state;
 
 static uint64_t
@@ -97,6 +102,15 @@ tap_in(const char *pid, const char *name)
     return fd;
 }
 
+/* Does this Ethernet frame open a TCP connection over IPv4: SYN without ACK? */
+static bool
+is_call(const uint8_t *data, size_t bytes)
+{
+    size_t segment = 14 + (size_t)(data[14] & 15) * 4; /* bytes of header: ours are longer */
+    return bytes >= 54 && data[12] == 8 && data[13] == 0 && data[14] >> 4 == 4 && data[23] == 6 &&
+           segment + 14 <= bytes && (data[segment + 13] & 0x12) == 0x02;
+}
+
 static void
 take(direction *d)
 {
@@ -108,7 +122,9 @@ take(direction *d)
         if (bytes <= 0) {
             return;
         }
-        if (drawn() < loss) {
+        bool call = d == &directions[0] && is_call(full ? spare : f->data, (size_t)bytes);
+        calls += call;
+        if (drawn() < loss || (call && closed)) {
             d->lost++;
         } else if (full) {
             d->dropped++;
@@ -150,6 +166,11 @@ obey(const char *line)
         rate_bits = (uint64_t)value;
     } else if (strcmp(word, "queue") == 0 && value >= 1 && value <= QUEUE_MAX) {
         queue_frames = (uint64_t)value;
+    } else if (strcmp(word, "closed") == 0 && value >= 0) {
+        closed = value > 0;
+    } else if (strcmp(word, "calls") == 0) {
+        (void)printf("calls %" PRIu64 "\n", calls);
+        return;
     } else if (strcmp(word, "counts") == 0) {
         (void)printf("counts");
         for (int i = 0; i < 2; i++) {
