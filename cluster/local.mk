@@ -168,6 +168,10 @@ tests_fuzz_sharding_fuzz_SOURCES = tests/fuzz/sharding_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_sharding_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_sharding_fuzz_LDFLAGS = $(FUZZ_LINK)
 
+test_programs += tests/fuzz/client_fuzz
+tests_fuzz_client_fuzz_SOURCES = tests/fuzz/client_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_client_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_client_fuzz_LDFLAGS = $(FUZZ_LINK)
 test_programs += tests/fuzz/pubsub_fuzz
 tests_fuzz_pubsub_fuzz_SOURCES = tests/fuzz/pubsub_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_pubsub_fuzz_LDADD = $(TEST_LDADD)
