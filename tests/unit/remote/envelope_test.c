@@ -1,52 +1,34 @@
 /* envelope_test.c - a message for an entity, as it travels. */
-#include "base/wire.h"
-#include "pattern/pattern.h"
-#include "remote/wire/codec.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/remote/envelopes.h"
 
-#define ENVELOPE_ITEM(F, S) F(S, i64, number) F(S, ref, owner)
-#define ENVELOPE_MESSAGES(M, P) M(P, item, ENVELOPE_ITEM)
-TRP_PROTOCOL(envelope, ENVELOPE_MESSAGES)
+TRP_PROTOCOL_DEFINE(carried, CARRIED_MESSAGES)
 
-enum { WIRE_HEAD = 41, ID_BYTES = 5 };
+enum { WIRE_HEAD = 41 };
 
 static trp_type *const own_types[] = { &trpi_entity_envelope_type };
 static const trp_protocol own = { .name = "sharding", .types = own_types, .types_count = 1 };
-static trpi_serializers serializers;
-
-static trpi_node_map
-map_of(uint32_t sending, uint32_t receiving)
-{
-    trpi_serializers_fini(&serializers); /* of the test before; at first there is nothing */
-    trpi_serializers_init(&serializers);
-    UNIT_REQUIRE(trp_protocol_register(&envelope_protocol) == TRP_OK);
-    UNIT_REQUIRE(trp_protocol_register(&own) == TRP_OK);
-    return (
-        trpi_node_map){ .serializers = &serializers, .sending = sending, .receiving = receiving };
-}
 
 typedef struct full {
     trpi_entity_envelope head;
     char id[16];
-    envelope_item item;
+    carried_item item;
 } full;
 
 static void
 envelope_encode(trpi_buffer *ret_wire)
 {
-    trpi_node_map map = map_of(1, 2);
+    trpi_node_map map = map_of(&own, 1, 2);
     full f;
     memset(&f, 0, sizeof f);
     f.head.entity_type = 77;
     f.head.epoch = 1ull << 40;
     f.head.gate = (trp_ref){ 1, 20, 21, 0 };
-    f.head.type = envelope_item_type.number;
+    f.head.type = carried_item_type.number;
     f.head.shard = 9;
     f.head.id_bytes = ID_BYTES;
     f.head.kind = 1;
     memcpy(f.id, "order", ID_BYTES);
-    f.item.number = -5;
-    f.item.owner = (trp_ref){ 1, 10, 11, 0 };
+    f.item = item_of(1);
     UNIT_TRUE(trpi_serializers_for(&serializers, &trpi_entity_envelope_type) ==
               &trpi_serializer_entity);
     UNIT_REQUIRE(trpi_serializer_entity.encode(&trpi_entity_envelope_type, &f, sizeof f, &map,
@@ -57,7 +39,7 @@ static void
 check_decoded(const trpi_buffer *wire, bool carries)
 {
     trpi_buffer out = { 0 };
-    trpi_node_map map = map_of(2, 1);
+    trpi_node_map map = map_of(&own, 2, 1);
     full f;
     UNIT_REQUIRE(trpi_serializer_entity.decode(&trpi_entity_envelope_type, wire->data, wire->count,
                                                &map, &out) == TRP_OK);
@@ -70,10 +52,10 @@ check_decoded(const trpi_buffer *wire, bool carries)
     UNIT_EQUAL(f.head.kind, 1);
     UNIT_EQUAL(f.head.id_bytes, ID_BYTES);
     UNIT_EQUAL(memcmp(f.id, "order", ID_BYTES), 0);
-    UNIT_EQUAL(f.head.type, carries ? envelope_item_type.number : 0);
+    UNIT_EQUAL(f.head.type, carries ? carried_item_type.number : 0);
     if (carries) {
-        UNIT_EQUAL(f.item.number, -5);
-        UNIT_TRUE(trp_ref_equal(f.item.owner, (trp_ref){ 2, 10, 11, 0 }));
+        UNIT_EQUAL(f.item.number, item_of(2).number);
+        UNIT_TRUE(trp_ref_equal(f.item.owner, item_of(2).owner));
     }
     trpi_buffer_fini(&out);
 }
@@ -83,7 +65,7 @@ what_an_envelope_carries_comes_back(void)
 {
     trpi_buffer wire = { 0 };
     envelope_encode(&wire);
-    UNIT_EQUAL(wire.count, WIRE_HEAD + ID_BYTES + 8 + 9);
+    UNIT_EQUAL(wire.count, WIRE_HEAD + ID_BYTES + ITEM_WIRE_BYTES);
     check_decoded(&wire, true);
     trpi_buffer_fini(&wire);
 }
@@ -94,31 +76,18 @@ what_cannot_be_read_leaves_its_envelope(void)
 {
     trpi_buffer wire = { 0 };
     envelope_encode(&wire);
-    uint64_t known = trpi_get_u64(wire.data + 16);
-    trpi_put_u64(wire.data + 16, known + 1); /* a type of tomorrow */
-    check_decoded(&wire, false);
-    trpi_put_u64(wire.data + 16, known);
-    trpi_put_u16(wire.data + 24, 63); /* a serializer that is not there */
-    check_decoded(&wire, false);
-    trpi_put_u64(wire.data + 16, trpi_type_wire_id(trpi_entity_envelope_type.number));
-    trpi_put_u16(wire.data + 24, TRPI_SERIALIZER_ENTITY); /* one in another */
-    check_decoded(&wire, false);
+    check_unreadable(&wire, 16, &trpi_entity_envelope_type, &trpi_serializer_entity, check_decoded);
     trpi_buffer_fini(&wire);
 }
 
 static void
 a_cut_envelope_is_refused(void)
 {
-    trpi_buffer wire = { 0 }, out = { 0 };
+    trpi_buffer wire = { 0 };
     envelope_encode(&wire);
-    trpi_node_map map = map_of(2, 1);
-    for (size_t count = 0; count < WIRE_HEAD + ID_BYTES; count++) {
-        UNIT_EQUAL(
-            trpi_serializer_entity.decode(&trpi_entity_envelope_type, wire.data, count, &map, &out),
-            TRP_EDATA);
-    }
-    UNIT_EQUAL(out.count, 0);
-    trpi_buffer_fini(&out);
+    trpi_node_map map = map_of(&own, 2, 1);
+    check_cut(&wire, WIRE_HEAD + ID_BYTES, &trpi_entity_envelope_type, &trpi_serializer_entity,
+              &map);
     trpi_buffer_fini(&wire);
     trpi_serializers_fini(&serializers);
 }
