@@ -25,24 +25,6 @@ static uint64_t total_incs, total_published, total_arrived, total_missed, total_
 
 /* ---- membership ------------------------------------------------------------------------------ */
 
-static struct view *
-next_view(void)
-{
-    trpi_assert(w.views_count < VIEWS);
-    w.views[w.views_count] = w.views[w.views_count - 1];
-    return &w.views[w.views_count++];
-}
-
-static uint32_t
-alive_at(uint32_t place)
-{
-    uint32_t found = INCS;
-    for (uint32_t i = 0; i < w.incs_count; i++) {
-        found = w.incs[i].alive && w.incs[i].place == place ? i : found;
-    }
-    return found;
-}
-
 static void
 start_node(uint32_t place)
 {
@@ -69,15 +51,6 @@ start_node(uint32_t place)
     view->members[view->count++].status = TRP_MEMBER_JOINING;
     inc->view = w.views_count - 1;
     start_mediator(node);
-}
-
-static uint64_t
-silent_since(const struct inc *inc) /* 0: it answers */
-{
-    return !inc->alive      ? inc->dead_ms
-           : inc->isolated  ? inc->isolated_ms
-           : is_paused(inc) ? inc->pause_began_ms
-                            : 0;
 }
 
 /* One step of one member, as the leader would. */

@@ -82,14 +82,7 @@ static struct world {
 } w;
 static uint32_t broken; /* TRPI_PUBREG_BROKEN_* */
 
-static uint64_t
-draw(uint64_t bound)
-{
-    uint64_t z = (w.random += 0x9e3779b97f4a7c15u);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (z ^ z >> 31) % bound;
-}
+#include "tests/sim/timeline.h"
 
 static void
 fail(const char *law, uint32_t node, const char *text)
@@ -117,51 +110,7 @@ key_at(uint32_t number)
     return key;
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
-
-static bool
-is_before(const struct event *a, const struct event *b)
-{
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->seq < b->seq;
-}
-
-static void
-post_event(struct event event, uint64_t at_ms)
-{
-    if (w.heap_count == w.heap_room) {
-        w.heap_room = w.heap_room == 0 ? 256 : w.heap_room * 2;
-        w.heap = trpi_realloc(w.heap, w.heap_room * sizeof *w.heap);
-        trpi_assert(w.heap != NULL);
-    }
-    event.at_ms = at_ms;
-    event.seq = ++w.seq;
-    uint32_t at = w.heap_count++;
-    while (at > 0 && is_before(&event, &w.heap[(at - 1) / 2])) {
-        w.heap[at] = w.heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    w.heap[at] = event;
-}
-
-static struct event
-take_event(void)
-{
-    struct event first = w.heap[0], last = w.heap[--w.heap_count];
-    uint32_t at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child + 1 < w.heap_count && is_before(&w.heap[child + 1], &w.heap[child])) {
-            child++;
-        }
-        if (child >= w.heap_count || !is_before(&w.heap[child], &last)) {
-            break;
-        }
-        w.heap[at] = w.heap[child];
-        at = child;
-    }
-    w.heap[at] = last;
-    return first;
-}
+/* ---- the network ----------------------------------------------------------------------------- */
 
 static bool
 is_cut(uint32_t from, uint32_t to)

@@ -93,16 +93,10 @@ static struct world {
     char why[512];
 } w;
 static const char *broken = "";
-static uint64_t total_handled, total_told, total_dropped, total_destroyed, total_asked, total_incs;
 
-static uint64_t
-draw(uint64_t bound)
-{
-    uint64_t z = (w.random += 0x9e3779b97f4a7c15u);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (z ^ z >> 31) % bound;
-}
+#include "tests/sim/timeline.h"
+
+static uint64_t total_handled, total_told, total_dropped, total_destroyed, total_asked, total_incs;
 
 static void
 fail(const char *law, uint32_t node, uint32_t shard, const char *text)
@@ -111,51 +105,6 @@ fail(const char *law, uint32_t node, uint32_t shard, const char *text)
         (void)snprintf(w.why, sizeof w.why, "%s at %llu ms: node %u, shard %u: %s", law,
                        (unsigned long long)w.now_ms, node, shard, text);
     }
-}
-
-/* ---- events ---------------------------------------------------------------------------------- */
-
-static bool
-is_before(const struct event *a, const struct event *b)
-{
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->seq < b->seq;
-}
-
-static void
-post_event(struct event event, uint64_t delay_ms)
-{
-    uint32_t i = w.heap_count++;
-    if (w.heap_count > w.heap_room) {
-        w.heap_room = w.heap_room * 2 + 64;
-        w.heap = trpi_realloc(w.heap, w.heap_room * sizeof *w.heap);
-        trpi_assert(w.heap != NULL);
-    }
-    event.at_ms = w.now_ms + delay_ms;
-    event.seq = w.seq++;
-    for (; i > 0 && is_before(&event, &w.heap[(i - 1) / 2]); i = (i - 1) / 2) {
-        w.heap[i] = w.heap[(i - 1) / 2];
-    }
-    w.heap[i] = event;
-}
-
-static struct event
-take_event(void)
-{
-    struct event first = w.heap[0], last = w.heap[--w.heap_count];
-    uint32_t i = 0;
-    for (;;) {
-        uint32_t child = 2 * i + 1;
-        if (child + 1 < w.heap_count && is_before(&w.heap[child + 1], &w.heap[child])) {
-            child++;
-        }
-        if (child >= w.heap_count || is_before(&last, &w.heap[child])) {
-            break;
-        }
-        w.heap[i] = w.heap[child];
-        i = child;
-    }
-    w.heap[i] = last;
-    return first;
 }
 
 /* ---- queues and connections ------------------------------------------------------------------ */
@@ -218,7 +167,7 @@ send_item(uint32_t from, uint32_t to, enum item_kind kind, uint32_t shard, uint6
     link->last = item;
     if (!link->pumping) {
         link->pumping = true;
-        post_event((struct event){ .kind = PUMP, .from = from, .to = to }, 1 + draw(15));
+        post_event((struct event){ .kind = PUMP, .from = from, .to = to }, w.now_ms + 1 + draw(15));
     }
 }
 
@@ -254,7 +203,7 @@ send_frame(uint32_t from, const trpi_node_id *to, const trpi_buffer *bytes)
             struct event event = { .kind = FRAME, .from = from, .to = i };
             trpi_assert(trpi_buffer_append(&event.bytes, bytes->data, bytes->count,
                                            TRPI_BUFFER_NO_LIMIT) == TRP_OK);
-            post_event(event, i == from ? 0 : 1 + draw(draw(20) == 0 ? 300 : 20));
+            post_event(event, w.now_ms + (i == from ? 0 : 1 + draw(draw(20) == 0 ? 300 : 20)));
         }
     }
 }
@@ -265,7 +214,8 @@ pump_mailbox(uint32_t node, uint32_t shard)
     struct shell *shell = &w.incs[node].shells[shard];
     if (!shell->handling && (shell->mailbox.count > 0 || shell->state == STOPPING)) {
         shell->handling = true;
-        post_event((struct event){ .kind = HANDLE, .to = node, .shard = shard }, draw(5));
+        post_event((struct event){ .kind = HANDLE, .to = node, .shard = shard },
+                   w.now_ms + draw(5));
     }
 }
 
@@ -381,7 +331,7 @@ ask_program(uint32_t node, trpi_allocation_question *question)
         return;
     }
     post_event((struct event){ .kind = ANSWER, .to = node, .question = question },
-               draw(mood == 2 ? 3000 : 100));
+               w.now_ms + draw(mood == 2 ? 3000 : 100));
 }
 
 static void
@@ -499,10 +449,8 @@ pump_link(uint32_t from, uint32_t to)
     if (link->first != NULL && !link->pumping) {
         uint64_t ready_ms = link->first->ready_ms;
         link->pumping = true;
-        post_event((struct event){ .kind = PUMP, .from = from, .to = to }, blocked ? 20
-                                                                           : ready_ms > w.now_ms
-                                                                               ? ready_ms - w.now_ms
-                                                                               : 0);
+        uint64_t at_ms = blocked ? w.now_ms + 20 : ready_ms > w.now_ms ? ready_ms : w.now_ms;
+        post_event((struct event){ .kind = PUMP, .from = from, .to = to }, at_ms);
     }
 }
 
@@ -542,7 +490,7 @@ handle_one(uint32_t node, uint32_t shard)
     }
     if (inc->suspended || is_paused(inc)) { /* what comes is kept */
         shell->handling = true;
-        post_event((struct event){ .kind = HANDLE, .to = node, .shard = shard }, 20);
+        post_event((struct event){ .kind = HANDLE, .to = node, .shard = shard }, w.now_ms + 20);
         return;
     }
     struct msg *msg = take_msg(&shell->mailbox);

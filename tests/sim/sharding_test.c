@@ -62,24 +62,6 @@ kill_node(uint32_t node)
     inc->coordinator = NULL;
 }
 
-static struct view *
-next_view(void)
-{
-    trpi_assert(w.views_count < VIEWS);
-    w.views[w.views_count] = w.views[w.views_count - 1];
-    return &w.views[w.views_count++];
-}
-
-static uint32_t
-alive_at(uint32_t place)
-{
-    uint32_t found = INCS;
-    for (uint32_t i = 0; i < w.incs_count; i++) {
-        found = w.incs[i].alive && w.incs[i].place == place ? i : found;
-    }
-    return found;
-}
-
 static void
 show_view(uint32_t node, uint32_t number)
 {
@@ -146,16 +128,6 @@ start_node(uint32_t place)
 }
 
 /* ---- membership ------------------------------------------------------------------------------ */
-
-/* Return since when the node does not answer; 0: it does. */
-static uint64_t
-silent_since(const struct inc *inc)
-{
-    return !inc->alive      ? inc->dead_ms
-           : inc->isolated  ? inc->isolated_ms
-           : is_paused(inc) ? inc->pause_began_ms
-                            : 0;
-}
 
 static void
 down_silent(void)
@@ -372,7 +344,7 @@ run_events(uint64_t until_ms)
         } else if (event.kind == HANDLE) {
             handle_one(event.to, event.shard);
         } else if (w.incs[event.to].alive && is_paused(&w.incs[event.to])) {
-            post_event(event, 20);
+            post_event(event, w.now_ms + 20);
             continue;
         } else if (w.incs[event.to].alive && event.kind == ANSWER) {
             step_coordinator(event.to, (trpi_coordinator_event){ .kind = TRPI_COORDINATOR_ANSWER,
