@@ -67,5 +67,6 @@
 #include <troupe/testkit.h>
 #include <troupe/throttler.h>
 #include <troupe/tls.h>
+#include <troupe/typed.h>
 
 #endif

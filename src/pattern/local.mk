@@ -37,3 +37,4 @@ pkginclude_HEADERS += include/troupe/agent.h
 troupe_sources += src/pattern/agent.c
 pkginclude_HEADERS += include/troupe/coordination.h
 troupe_sources += src/pattern/coordination.c
+pkginclude_HEADERS += include/troupe/typed.h

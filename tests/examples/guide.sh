@@ -31,7 +31,7 @@ else
     echo "PASS guide: every snippet is of a program"
 fi
 
-missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Watching "Asking without waiting" Timers \
+missing=$(for topic in Hello "Messages and types" "Typed refs" "Supervision: let it crash" Watching "Asking without waiting" Timers \
     "Become and stash" "State machines" Transactions "Mailboxes and dispatchers" "Circuit breakers" "Persistent actors" Routers Sockets "Events and logs" Testing Configuration "A node of a cluster" "From C++" \
     "Rules for good actors"; do
     # the heading, and more than a line below it
@@ -39,7 +39,7 @@ missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Wa
         "$top/docs/guide.md" || echo "$topic"
 done)
 if [ -z "$missing" ]; then
-    # SYS-37, SYS-38, CB-07, UJ-30
+    # SYS-37, SYS-38, CB-07, UJ-30, TYPED-3, TYPED-6
     echo "PASS the_guide_has_each_topic"
 else
     fail the_guide_has_each_topic <<<"$missing"

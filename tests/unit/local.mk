@@ -146,6 +146,7 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/subject_test.c \
 	tests/unit/pattern/supervision_test.c \
 	tests/unit/pattern/testkit_test.c \
+	tests/unit/pattern/typed_test.c \
 	tests/unit/pattern/throttler_test.c
 
 check_PROGRAMS += tests/unit/io/io_tests

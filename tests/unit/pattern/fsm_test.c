@@ -177,7 +177,6 @@ a_function_finishes_the_outcome_of_another_one(void)
     door_kit_close(kit);
 }
 
-/* FSM-4: nothing that a function noted before it failed is done. */
 static trp_directive
 resume(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
@@ -214,6 +213,7 @@ static const trp_behaviour parent = { .size = sizeof parent,
                                       .pre_start = parent_start,
                                       .strategy = &resuming };
 
+/* FSM-4: nothing that a function noted before it failed is done. */
 static void
 a_function_that_fails_has_changed_nothing(void)
 {
@@ -572,7 +572,7 @@ the_last_events_are_remembered(void)
     door_kit_close(kit);
 }
 
-/* FSM-14 */
+/* FSM-14 LOG-13 */
 static void
 events_and_transitions_are_traced_by_their_key(void)
 {
