@@ -11,7 +11,7 @@
  * Wire.    The head of an envelope: kind 1, flags 1, name bytes 2, picks or member 4, question 8,
  *          life 8, number 8, begun 8, since 8, the name, then for each pick member 4, group bytes 1
  *          and the group. In an answer life is the number of those who took it.
- * Tests.   tests/unit/cluster/pubsub_nodes_test.c
+ * Tests.   tests/unit/cluster/pubsub_nodes_test.c, tests/unit/cluster/pubsub_envelope_test.c
  */
 #include <string.h>
 
@@ -516,6 +516,9 @@ all_take(trp_mediator *m, trp_ctx *ctx, const trpi_node_id *from, const envelope
 {
     trpi_pubsub_arrival arrival = { 0, false };
     trpi_seats *seats = trpi_audience_find(&m->audience, topic, trpi_pubsub_key_hash(topic));
+    if (seats == NULL && parcel->type == NULL) {
+        return 0; /* its one dead letter is that it cannot be read */
+    }
     if (seats == NULL) {
         mediator_dead(m, parcel, m->actor, TRP_DEAD_NO_SUBSCRIBER);
         return 0;

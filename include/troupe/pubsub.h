@@ -233,8 +233,8 @@ TRP_API trp_err trp_mediator_send_to_all(trp_mediator *mediator, trp_ref sender,
 
 typedef struct trp_publish_options {
     size_t size;
-    /* Wait until so many subscribe, at most wait_ms; then it is published to those there are. 0:
-     * publish now. */
+    /* Wait until so many subscribe, at most wait_ms; then it is published to those there are. A
+     * publication that is made meanwhile overtakes it. 0: publish now. */
     uint32_t subscribers_min;
     uint32_t wait_ms;
     uint32_t timeout_ms; /* for the answers of the nodes, after that; above 0 */

@@ -300,6 +300,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/own_end_test.c \
 	tests/unit/cluster/phi_test.c \
 	tests/unit/cluster/audience_test.c \
+	tests/unit/cluster/pubsub_envelope_test.c \
 	tests/unit/cluster/pubsub_frame_test.c \
 	tests/unit/cluster/pubsub_nodes_test.c \
 	tests/unit/cluster/pubsub_registry_test.c \
