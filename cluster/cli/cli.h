@@ -60,7 +60,8 @@
     F(CERT, "cert", 0, "FILE", "for --via: own certificate")                                       \
     F(KEY, "key", 0, "FILE", "for --via: its key")                                                 \
     F(COOKIE_FILE, "cookie-file", 0, "FILE", "for --via: file with the cluster's cookie")          \
-    F(FIX_HINTS, "fix-hints", 0, NULL, "say what to do about each finding")
+    F(FIX_HINTS, "fix-hints", 0, NULL, "say what to do about each finding")                        \
+    F(OUT_FILE, "out-file", 'O', "FILE", "write to FILE")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -256,6 +257,10 @@ void trpi_cli_help_command(const trpi_cli_command *command, FILE *stream);
 extern const char *const trpi_cli_event_types[];
 extern const size_t trpi_cli_event_types_count;
 
+/* cmd_actors.c: give the path that word means, with the address of --on before it (trpi_free).
+ * Returns 0, or the exit code. */
+int trpi_cli_path_resolve(trpi_cli *cli, const char *word, char **ret_path);
+
 /* One function a command; each returns the exit code. */
 int trpi_cli_run_node(trpi_cli *cli);
 int trpi_cli_run_dev(trpi_cli *cli);
@@ -282,6 +287,10 @@ int trpi_cli_run_entity(trpi_cli *cli);
 int trpi_cli_run_deadletters(trpi_cli *cli);
 int trpi_cli_run_logs(trpi_cli *cli);
 int trpi_cli_run_doctor(trpi_cli *cli);
+int trpi_cli_run_report(trpi_cli *cli);
+int trpi_cli_run_check(trpi_cli *cli);
+int trpi_cli_run_member(trpi_cli *cli);
+int trpi_cli_run_actor(trpi_cli *cli);
 int trpi_cli_run_fault(trpi_cli *cli);
 int trpi_cli_run_leader(trpi_cli *cli);
 int trpi_cli_run_is_singleton(trpi_cli *cli);

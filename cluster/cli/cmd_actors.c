@@ -25,8 +25,8 @@ is_json(const trpi_cli *cli)
 
 /* Give the full path: word, or the address of --on MEMBER with word behind it. `tree` also takes a
  * member. */
-static int
-path_resolve(trpi_cli *cli, const char *word, char **ret_path)
+int
+trpi_cli_path_resolve(trpi_cli *cli, const char *word, char **ret_path)
 {
     const char *member = trpi_cli_text(cli, TRPI_CLI_ON);
     if (trpi_cli_has(cli, TRPI_CLI_VIA)) { /* the name of a service */
@@ -236,7 +236,7 @@ message_run(trpi_cli *cli, uint32_t count)
 {
     char *path TRPI_AUTO_FREE = NULL;
     char *text TRPI_AUTO_FREE = NULL;
-    int code = path_resolve(cli, cli->args[0], &path);
+    int code = trpi_cli_path_resolve(cli, cli->args[0], &path);
     code = code != 0 ? code : payload_get(cli, &text);
     for (uint32_t round = 0; round < count && code == 0; round++) {
         cJSON *request = NULL, *final = NULL;
@@ -405,7 +405,7 @@ trpi_cli_run_ping(trpi_cli *cli)
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
                              "--interval takes a duration as 200ms or 1s, not '%s'", interval);
     }
-    int code = path_resolve(cli, cli->args[0], &target);
+    int code = trpi_cli_path_resolve(cli, cli->args[0], &target);
     if (code != 0) {
         return code;
     }
@@ -515,7 +515,7 @@ tree_once(trpi_cli *cli)
     if (!trpi_cli_number(cli, TRPI_CLI_DEPTH, 0, TREE_DEPTH_MAX, TREE_DEPTH_DEFAULT, &depth)) {
         return TRPI_CTL_EXIT_USAGE;
     }
-    int code = path_resolve(cli, cli->args_count > 0 ? cli->args[0] : "/", &path);
+    int code = trpi_cli_path_resolve(cli, cli->args_count > 0 ? cli->args[0] : "/", &path);
     if (code != 0) {
         return code;
     }

@@ -187,6 +187,8 @@ trpi_cli_run_complete(trpi_cli *cli)
         (void)puts("bash\nzsh\nfish");
     } else if (strcmp(command->name, "fsm") == 0) {
         (void)puts("dot");
+    } else if (strcmp(command->name, "check") == 0) {
+        (void)puts("certs\nclock\nports\nversions");
     } else if (strcmp(command->name, "config") == 0) {
         (void)puts("show\ncheck");
     } else if (strcmp(command->name, "cert") == 0) {

@@ -491,7 +491,8 @@ typedef struct tree_row {
     char *path;
     char behaviour[64];
     uint64_t processed;
-    uint32_t depth, restarts, children;
+    uint32_t depth, restarts, children, pending;
+    bool active, suspended;
 } tree_row;
 
 typedef struct tree {
@@ -524,6 +525,9 @@ tree_take(void *arg, const trp_tree_entry *entry)
     row->depth = entry->depth;
     row->restarts = entry->restarts;
     row->children = entry->children;
+    row->pending = entry->pending;
+    row->active = entry->active != 0;
+    row->suspended = entry->suspended != 0;
     t->count++;
     return 0;
 }
@@ -552,7 +556,10 @@ row_add(cJSON *list, const tree_row *row)
               trpi_json_add_text(object, "behaviour", row->behaviour) &&
               trpi_json_add_i64(object, "processed", (int64_t)row->processed) &&
               trpi_json_add_i64(object, "restarts", row->restarts) &&
-              trpi_json_add_i64(object, "children", row->children);
+              trpi_json_add_i64(object, "children", row->children) &&
+              trpi_json_add_i64(object, "pending", row->pending) &&
+              trpi_json_add_bool(object, "active", row->active) &&
+              trpi_json_add_bool(object, "suspended", row->suspended);
     return trpi_json_append(list, object, ok);
 }
 

@@ -148,6 +148,38 @@ expect doctor_names 1 good doctor -o name
 is doctor_names_are_those_that_are_not_ok "$(tr '\n' ' ' <"$work/out")" "links clock "
 expect doctor_json 1 good doctor -o json
 is_json doctor_json_is_json
+expect check_of_ports_fails_with_the_finding 1 good check ports
+is check_prints_its_findings "$(cat "$work/out")" "links: fail: A cannot dial B; open the port"
+expect check_of_clock_is_no_with_a_warning 1 good check clock
+expect check_of_something_else 64 good check moon
+has check_says_what_there_is "there are: certs, clock, ports, versions" "$work/err"
+expect check_of_a_node_that_knows_no_such_finding 1 good check versions
+expect check_as_json 1 good check clock -o json
+is_json check_json
+expect member_of_an_address 0 good member 10.0.0.2:2552
+has member_has_its_address "$B" && has member_has_its_status "status                 Up" && has member_has_its_association "wireMinor              2"
+expect member_as_json 0 good member 10.0.0.2:2552 -o json
+is_json member_json
+expect member_needs_a_name 64 good member
+expect actor_of_a_path 0 good actor /user
+has actor_has_its_behaviour "behaviour              guardian" && has actor_has_its_children "children               2"
+expect actor_as_json 0 good actor /user -o jsonl
+has actor_json '"processed":12'
+expect report_is_written 0 good report -O "$work/report.tar.gz"
+is report_prints_its_name "$(cat "$work/out")" "$work/report.tar.gz"
+is report_is_for_its_user_only "$(stat -c %a "$work/report.tar.gz")" 600
+mkdir "$work/unpacked"
+expect report_unpacks 0 tar -xzf "$work/report.tar.gz" -C "$work/unpacked"
+is report_has_its_files "$(cd "$work/unpacked" && find . -name '*.json' | sed 's|.*/||' | LC_ALL=C sort | tr '\n' ' ')" \
+    "config.json deadletters.json doctor.json logs.json members.json peers.json reach.json shards.json singleton.json status.json topics.json tree.json version.json why.json "
+cat "$work"/unpacked/*/doctor.json >"$work/out"
+has report_has_the_answers '"evidence"'
+cat "$work"/unpacked/*/version.json >"$work/out" # the fake has no answer
+has report_has_what_failed '"ok"'
+expect report_that_cannot_be_written 74 good report -O "$work/none/report.tar.gz"
+has report_says_where "$work/none/report.tar.gz.part: No such file" "$work/err"
+expect report_without_a_node 69 "$troupe" --socket "$work/none.sock" report -O "$work/gone.tar.gz"
+is report_without_a_node_leaves_no_file "$(find "$work" -name 'gone*')" ""
 # LIFE-15
 expect deadletters_table 0 good deadletters
 is deadletters_one_line_each "$(cat "$work/out")" "12:04:10.113  no-such-actor     /user/client -> /user/countr  bank.add, 24 B  (did you mean /user/counter?)
@@ -451,7 +483,7 @@ for odd in "${odd_values[@]}"; do
     rm -f "$work/odd.sock"
     background "$fake" "$work/odd.sock" "$work/odd" >/dev/null
     wait_until 30 test -S "$work/odd.sock" || fail "fake starts"
-    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable doctor deadletters logs "logs -f --count 1"; do
+    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable doctor "check ports" "member x" "actor /user/a" deadletters logs "logs -f --count 1"; do
         # shellcheck disable=SC2086 # words
         timeout 20 "$troupe" --socket "$work/odd.sock" --timeout 1s $command </dev/null >"$work/out" 2>"$work/err"
         code=$?

@@ -33,7 +33,7 @@ offers() {
     _troupe
     printf '%s\n' "${COMPREPLY[@]}"
 }
-is commands_by_their_start "$(offers 'troupe mem' | tr '\n' ' ')" "members member-status "
+is commands_by_their_start "$(offers 'troupe mem' | tr '\n' ' ')" "members member-status member "
 is hidden_command_is_not_offered "$(offers 'troupe __')" ""
 is flag_of_the_command "$(offers 'troupe members --unr')" "--unreachable"
 is no_flag_of_another_command "$(offers 'troupe members --dry')" ""

@@ -379,6 +379,7 @@ tests_unit_multinode_multinode_tests_SOURCES = \
 check_PROGRAMS += tests/unit/cli/cli_tests
 tests_unit_cli_cli_tests_LDADD = tests/unit/libunit.la libtroupe_base.la $(CJSON_LIBS) $(CUNIT_LIBS)
 tests_unit_cli_cli_tests_SOURCES = $(cli_sources) \
+	tests/unit/cli/archive_test.c \
 	tests/unit/cli/options_test.c \
 	tests/unit/node/ctl_proto_test.c
 
