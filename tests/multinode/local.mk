@@ -35,3 +35,9 @@ noinst_LTLIBRARIES += tests/multinode/once.la
 tests_multinode_once_la_SOURCES = tests/multinode/once.c
 tests_multinode_once_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_multinode_once_la_LIBADD = libtroupe.la
+
+# Mediators: topics_path.sh.
+noinst_LTLIBRARIES += tests/multinode/topics.la
+tests_multinode_topics_la_SOURCES = tests/multinode/topics.c
+tests_multinode_topics_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_multinode_topics_la_LIBADD = libtroupe.la
