@@ -45,6 +45,7 @@ expect the_wire_loses_all 0 ctl 1 fault set "$bob" send lose=100%
 for line in 1 2 3; do ctl 1 publish $room "lost $line" --timeout 200ms >>"$work/lost" 2>&1; done
 expect the_wire_is_whole_again 0 ctl 1 fault clear
 check the_next_reaches_all wait_until 30 delivered 1 "found" "delivered to 3 subscribers on 3 nodes"
+# CONTRIB-15
 check bob_is_told_what_he_missed wait_until 30 grep -qx "bob missed 3 lines" "$work/bob.log"
 check bob_heard_none_of_them test "$(grep -c "bob hears: lost" "$work/bob.log")" -eq 0
 check cid_heard_them wait_until 30 heard cid "lost 3"

@@ -124,7 +124,7 @@ any_order_of_coming_and_going_keeps_the_lists_whole(void)
     unit_seeds_play(play, 20, "tests/unit/cluster/cluster_tests", "audience_test");
 }
 
-/* TRP_TOPIC_SUBSCRIBERS_MAX */
+/* CONTRIB-16: TRP_TOPIC_SUBSCRIBERS_MAX */
 static void
 a_topic_has_so_many_subscribers_and_no_more(void)
 {

@@ -340,7 +340,7 @@ asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* TRP_MEDIATOR_ASKS_MAX: what is above is not published, and its asker is told. */
+/* CONTRIB-15: TRP_MEDIATOR_ASKS_MAX; what is above is not published, and its asker is told. */
 static void
 so_many_publications_await_answers_and_one_more_is_refused(void)
 {
@@ -372,7 +372,7 @@ so_many_publications_await_answers_and_one_more_is_refused(void)
     cluster_end(2);
 }
 
-/* TRP_MEDIATOR_ACKS_MAX */
+/* CONTRIB-16: TRP_MEDIATOR_ACKS_MAX */
 static void
 so_many_acknowledgements_wait_for_other_nodes(void)
 {
@@ -412,7 +412,7 @@ mediator_stop(uint32_t node)
     UNIT_EQUAL(trp_system_graceful_stop(hosts[node].system, actor, TAKE_MS), TRP_OK);
 }
 
-/* mediator-M4, dead-letter-D6: what comes for it is a dead letter that shows what was published;
+/* CONTRIB-18, mediator-M4, dead-letter-D6: what comes for it is a dead letter that shows what was published;
  * the other nodes forget its subscribers, and one that starts in its place is known again. */
 static void
 a_mediator_that_has_stopped_is_forgotten_and_starts_again(void)

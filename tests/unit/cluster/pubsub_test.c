@@ -503,7 +503,6 @@ mediators_of_other_names_know_nothing_of_each_other(void)
     system_end(system);
 }
 
-/* TRP_MEDIATOR_WAITS_MAX: what is above is not published, and its asker is told. */
 static _Atomic uint32_t asks_delivered, asks_refused;
 
 static trp_err
@@ -539,6 +538,7 @@ asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
+/* CONTRIB-15: TRP_MEDIATOR_WAITS_MAX; what is above is not published, and its asker is told. */
 static void
 so_many_publications_wait_and_one_more_is_refused(void)
 {
@@ -565,7 +565,7 @@ so_many_publications_wait_and_one_more_is_refused(void)
     system_end(system);
 }
 
-/* TRP_MEDIATOR_ENTRIES_MAX: topics, groups and paths together. */
+/* CONTRIB-16: TRP_MEDIATOR_ENTRIES_MAX, topics, groups and paths together. */
 static void
 a_node_has_so_many_topics_and_no_more(void)
 {
