@@ -123,8 +123,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_agent_set(trp_agent *agent, const void *value
 /* Do as trp_agent_send when the transaction commits; nothing is sent if it does not.
  *
  * Ownership: takes arg until release(arg), on success only.
- * Errors:    as trp_agent_send, but for the limit: a queue that is full at the commit drops it, and
- *            a warning says so; TRP_EAGAIN and TRP_ELIMIT as trp_txn_on_commit
+ * Errors:    those of trp_txn_on_commit and trp_agent_send; if the queue is full at the commit, the
+ *            change is dropped with a warning
  * Thread:    that of the transaction.
  * Source:    AGENT-4.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_agent_send_in(trp_txn *txn, trp_agent *agent, trp_agent_fn fn,

@@ -67,6 +67,7 @@ typedef struct trp_fsm {
     uint64_t priv_due_ns, priv_armed_ns;
     uint32_t priv_state, priv_next;
     uint32_t priv_flags, priv_timeout_ms;
+    uint32_t priv_own, priv_zero; /* number of the first type of messages to the machine itself */
 } trp_fsm;
 
 #define TRP_FSM_PRIV_EVENT 1u /* the function of a state runs, or init */

@@ -113,7 +113,7 @@ TRP_API void trp_stm_get(const trp_stm_cell *cell, void *ret_value);
  *            TRP_ELIMIT   attempts_max runs met conflicts; or a limit that fn has met
  *            TRP_ENOMEM   out of memory
  *            and those of fn; nothing is written then
- * Thread:    any; takes a lock for a moment. In a behaviour keep it short.
+ * Thread:    any; takes a lock for a moment (after many conflicts it sleeps for up to 1 ms).
  * Source:    STM-1, -2.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_stm_run(trp_stm *stm, trp_txn_fn fn, void *arg,
                                            const trp_stm_options *options);
@@ -122,7 +122,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_stm_run(trp_stm *stm, trp_txn_fn fn, void *ar
  *
  * Errors:    TRP_EAGAIN   a conflict: return it at once; *ret_value is untouched
  *            TRP_EINVAL   the cell is of another space
- *            TRP_ELIMIT   TRP_STM_CELLS_MAX    TRP_ENOMEM
+ *            TRP_ELIMIT   TRP_STM_CELLS_MAX cells are touched
+ *            TRP_ENOMEM   out of memory
  * Thread:    that of the transaction.
  * Source:    STM-1.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_stm_read(trp_txn *txn, const trp_stm_cell *cell,
@@ -141,7 +142,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_stm_write(trp_txn *txn, trp_stm_cell *cell, c
  *
  * Ownership: takes arg, on success only.
  * Errors:    TRP_EAGAIN   a conflict was met: return it
- *            TRP_ELIMIT   TRP_STM_EFFECTS_MAX    TRP_ENOMEM
+ *            TRP_ELIMIT   TRP_STM_EFFECTS_MAX are kept
+ *            TRP_ENOMEM   out of memory
  * Thread:    that of the transaction, which calls fn.
  * Source:    STM-1, AGENT-4.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_txn_on_commit(trp_txn *txn, void (*fn)(void *arg),

@@ -34,7 +34,7 @@
 #include "base/atomics.h"
 #include "base/payload.h"
 
-enum { WAYS_BITS = 64 };
+enum { WAYS_BITS = 64, OWN_TYPES = 3 /* timeout, subscribe, unsubscribe */ };
 
 enum {
     EVENT = TRP_FSM_PRIV_EVENT,
@@ -494,12 +494,11 @@ own_message(trp_ctx *ctx, trp_fsm *fsm, const trp_msg *msg, trp_err *ret_err)
     return false;
 }
 
+/* The three types were registered together, so that their numbers follow one another. */
 static bool
-is_own(const trp_msg *msg)
+is_own(const trp_fsm *fsm, const trp_msg *msg)
 {
-    /* The types were registered together, so that they follow one another. */
-    return (uint32_t)(msg->priv_type - trp_fsm_state_timeout_type.number) <=
-           (uint32_t)(trp_fsm_unsubscribe_type.number - trp_fsm_state_timeout_type.number);
+    return (uint32_t)(msg->priv_type - fsm->priv_own) < OWN_TYPES;
 }
 
 /* Handle what the function of the state has not. */
@@ -527,7 +526,7 @@ static __attribute__((noinline)) trp_err
 event_handle(trp_ctx *ctx, trp_fsm *fsm, const trp_msg *msg)
 {
     trp_err err;
-    if (is_own(msg) && !own_message(ctx, fsm, msg, &err)) {
+    if (is_own(fsm, msg) && !own_message(ctx, fsm, msg, &err)) {
         return err;
     }
     if ((fsm->priv_flags & (EVENT | NOTES)) != 0) {
@@ -547,7 +546,7 @@ trp_fsm_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     trp_fsm *fsm = state;
     uint32_t from = fsm->priv_state;
-    if (UNLIKELY(fsm->priv_flags != SIMPLE || is_own(msg) || trpi_fsm_is_traced(ctx) ||
+    if (UNLIKELY(fsm->priv_flags != SIMPLE || is_own(fsm, msg) || trpi_fsm_is_traced(ctx) ||
                  fsm->priv_states[from].receive == NULL)) {
         return event_handle(ctx, fsm, msg);
     }
@@ -726,10 +725,12 @@ trp_fsm_start(trp_ctx *ctx, trp_fsm *fsm, const trp_fsm_definition *definition, 
     if (err != TRP_OK) {
         return err;
     }
-    trpi_assert(trp_fsm_unsubscribe_type.number - trp_fsm_state_timeout_type.number == 2);
+    trpi_assert(trp_fsm_unsubscribe_type.number - trp_fsm_state_timeout_type.number ==
+                OWN_TYPES - 1);
     memset(fsm, 0, sizeof *fsm);
     fsm->priv_definition = definition;
     fsm->priv_states = definition->states;
+    fsm->priv_own = trp_fsm_state_timeout_type.number;
     fsm->priv_state = fsm->priv_next = definition->first;
     memory_make(ctx, fsm);
     if (definition->first_timeout_ms != 0) {

@@ -33,6 +33,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 #include <troupe/actor.h>
 #include <troupe/system.h>
@@ -53,7 +54,9 @@ enum {
     VALUES_OWN = 256,   /* bytes of values, likewise */
     INDEX_SLOTS = 8192, /* at most half full: TRP_STM_CELLS_MAX */
     READ_TRIES = 128,   /* looks at a locked cell before it is a conflict */
-    YIELD_ATTEMPT = 4   /* from this run on the thread gives way before it */
+    YIELD_ATTEMPT = 4,  /* from this run on the thread gives way before it */
+    SLEEP_ATTEMPT = 64, /* and from this one on it sleeps */
+    SLEEP_NS_MAX = 1000000
 };
 _Static_assert(INDEX_SLOTS >= 2 * TRP_STM_CELLS_MAX, "an index that fills up never ends a search");
 
@@ -566,16 +569,21 @@ txn_fini(trp_txn *txn)
 }
 
 /* Before it runs again: let the other one finish. Later runs give way to threads that wait for a
- * processor, one of which holds the cells. */
+ * processor, one of which may hold the cells; still later ones sleep, ever longer, for a thread may
+ * be off its processor for tens of milliseconds, and attempts are counted. */
 static void
 txn_pause(uint32_t attempt)
 {
-    if (attempt >= YIELD_ATTEMPT) {
+    if (attempt < YIELD_ATTEMPT) {
+        for (uint32_t i = 0; i < 1u << attempt; i++) {
+            trpi_cpu_relax();
+        }
+    } else if (attempt < SLEEP_ATTEMPT) {
         (void)sched_yield();
-        return;
-    }
-    for (uint32_t i = 0; i < 1u << attempt; i++) {
-        trpi_cpu_relax();
+    } else {
+        uint32_t doubled = (attempt - SLEEP_ATTEMPT) / 16;
+        long ns = doubled > 6 ? SLEEP_NS_MAX : SLEEP_NS_MAX >> (6 - doubled);
+        (void)nanosleep(&(struct timespec){ 0, ns }, NULL); /* interrupted: it looks sooner */
     }
 }
 
