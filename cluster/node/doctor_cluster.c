@@ -141,7 +141,7 @@ static void
 check_clock(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
 {
     const trpi_doctor_member *worst = NULL;
-    int64_t most_ms = -1;
+    int64_t most_ms = INT64_MIN; /* less than 0: within what is not known */
     for (size_t i = 0; i < facts->members_count; i++) {
         const trpi_doctor_member *m = &facts->members[i];
         /* at least so much: a slow answer is no wrong clock */

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 test_begin
 hosts_port || { fail "a free port"; test_end; }
-background "$troupe" node --host 127.0.0.1 --port "$hosts_free" --socket "$work/one.sock" --seed self \
+background "$troupe" node --host 127.0.0.1 --port "$hosts_free" --socket "$work/one.sock" --seed self --set remote.secure-cookie=notForOthers \
     --load "$build/examples/.libs/echo.so" >"$work/one.log" 2>&1
 node=$started
 at() { "$troupe" --socket "$work/one.sock" "$@"; }
@@ -43,6 +43,15 @@ check doctor_examines doctors
 is_json doctor_json
 has doctor_has_its_checks '"id": "leave-timeout"'
 lacks doctor_finds_no_fault_of_the_cluster '"id": "joined", "level": "fail"'
+# Of its own node: secrets are blanked.
+expect report_is_written 0 at report -O "$work/report.tar.gz"
+mkdir "$work/unpacked"
+expect report_unpacks 0 tar -xzf "$work/report.tar.gz" -C "$work/unpacked"
+cat "$work"/unpacked/*/*.json >"$work/out"
+has report_has_the_configuration '"remote.secure-cookie"'
+has report_has_the_log '"severityNumber"'
+lacks report_has_no_secret notForOthers
+expect check_of_clock_is_yes 0 at check clock
 background at logs -f >"$work/last" 2>&1
 follower=$started
 check follower_shows_the_last_lines wait_until 60 test -s "$work/last"

@@ -162,6 +162,7 @@ figures_are_judged_at_their_limits(void)
     f.certificate_days = -1;
     JUDGED(&f, "certificate", FAIL, "has ended");
     f = healthy();
+    JUDGED(&f, "clock", OK, "10.0.0.2:2552 is 0.0 s ahead of this node (known to 1 ms)");
     members[1].clock_ms = 1000;
     JUDGED(&f, "clock", OK, "1.0 s ahead"); /* known to 1 ms: 999 ms at least */
     members[1].clock_ms = -1001;
