@@ -28,6 +28,8 @@
 #ifndef TROUPE_PUBSUB_H
 #define TROUPE_PUBSUB_H
 
+#include <stddef.h>
+
 #include <troupe/actor.h>
 #include <troupe/base.h>
 #include <troupe/message.h>
@@ -106,6 +108,30 @@ typedef struct trp_subscribe_ack {
 TRP_API extern trp_type trp_subscribe_ack_type;
 TRP_API extern trp_type trp_unsubscribe_ack_type;
 
+/* Return the topic of an acknowledgement. Use it in place of text[], beyond whose 8 bytes it goes.
+ *
+ * Ownership: borrows ack; what is returned lives as long as it.
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    CONTRIB-16.  Since: 0.2 */
+static inline const char *
+trp_subscribe_ack_topic(const trp_subscribe_ack *ack)
+{
+    return (const char *)ack + offsetof(trp_subscribe_ack, text);
+}
+
+/* Return the group of an acknowledgement; "": none.
+ *
+ * Ownership: borrows ack; what is returned lives as long as it.
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    CONTRIB-16.  Since: 0.2 */
+static inline const char *
+trp_subscribe_ack_group(const trp_subscribe_ack *ack)
+{
+    return trp_subscribe_ack_topic(ack) + ack->topic_bytes + 1;
+}
+
 /* Told, before the next publication, to a subscriber with TRP_SUBSCRIBE_TELLS_MISSED: so many
  * publications to the topic by actors of another node did not arrive at this node, or, with
  * refused, so many did not fit into the subscriber's mailbox. In a group only those that were
@@ -117,6 +143,18 @@ typedef struct trp_missed {
     char topic[8]; /* and its NUL; longer than this */
 } trp_missed;
 TRP_API extern trp_type trp_missed_type;
+
+/* Return the topic of which some were missed. Use it in place of topic[].
+ *
+ * Ownership: borrows missed; what is returned lives as long as it.
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    CONTRIB-16.  Since: 0.2 */
+static inline const char *
+trp_missed_topic(const trp_missed *missed)
+{
+    return (const char *)missed + offsetof(trp_missed, topic);
+}
 
 enum trp_subscribe_flags {
     TRP_SUBSCRIBE_TELLS_MISSED = 1,

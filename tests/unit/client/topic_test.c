@@ -5,6 +5,7 @@
 #include <troupe/actor.h>
 #include <troupe/client.h>
 
+#include "cluster/client/door.h"
 #include "cluster/client/receptionist.h"
 #include "tests/unit/remote/pair.h"
 
@@ -209,6 +210,32 @@ all_services_of_a_name_are_told(void)
     both_end();
 }
 
+/* client-door-D1: one sender more than the limit is refused, as a dead letter. */
+static void
+a_door_has_so_many_tunnels(void)
+{
+    trp_ref echo;
+    both_start(false);
+    atomic_store(&heard, 0);
+    UNIT_EQUAL(trp_receptionist_register(node, "echo", listener_new()), TRP_OK);
+    UNIT_EQUAL(trp_client_service(client, "echo", &echo), TRP_OK);
+    trp_msg *reply = NULL; /* then nothing waits at the client, which keeps fewer */
+    UNIT_EQUAL(trp_system_ask(outside, echo, &trp_string_type, "news", 4, 60000, &reply), TRP_OK);
+    trp_msg_free(reply);
+    atomic_store(&heard, 0);
+    for (uint32_t i = 0; i < TRPI_CLIENT_TUNNELS_MAX; i++) {
+        trp_ref one = pair_spawn(outside, &teller, NULL, NULL, NULL, 0);
+        trp_system_tell_as(outside, echo, one, &trp_string_type, "news", 4);
+    }
+    UNIT_WAIT(atomic_load(&heard) == TRPI_CLIENT_TUNNELS_MAX, 60000);
+    UNIT_EQUAL(refused_count(), 0);
+    trp_ref one = pair_spawn(outside, &teller, NULL, NULL, NULL, 0);
+    trp_system_tell_as(outside, echo, one, &trp_string_type, "news", 4);
+    UNIT_WAIT(refused_count() == 1, 60000);
+    UNIT_EQUAL(atomic_load(&heard), TRPI_CLIENT_TUNNELS_MAX);
+    both_end();
+}
+
 /* Tells what events say of one service. */
 typedef struct seen {
     _Atomic int32_t err;
@@ -296,6 +323,7 @@ UNIT(a_client_publishes_in_untrusted_mode)
 UNIT(an_answer_to_a_door_is_not_published)
 UNIT(a_topic_that_was_not_opened_is_not_reached)
 UNIT(all_services_of_a_name_are_told)
+UNIT(a_door_has_so_many_tunnels)
 UNIT(events_say_whether_a_service_can_be_reached)
 UNIT(names_of_topics_have_limits)
 UNIT(a_missing_receptionist_is_told_once)

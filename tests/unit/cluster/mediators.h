@@ -69,7 +69,7 @@ take_ack(trp_inbox *inbox, bool subscribes, const char *topic, trp_err err)
     const trp_subscribe_ack *ack = trp_msg_payload(msg);
     UNIT_EQUAL(ack->err, err);
     UNIT_EQUAL(ack->topic_bytes, strlen(topic));
-    UNIT_TEXT(ack->text, topic);
+    UNIT_TEXT(trp_subscribe_ack_topic(ack), topic);
     trp_msg_free(msg);
 }
 

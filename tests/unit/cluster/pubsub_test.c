@@ -258,7 +258,7 @@ gate_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     if (missed != NULL) {
         UNIT_EQUAL(missed->refused, 1);
-        UNIT_TEXT(missed->topic, "busy");
+        UNIT_TEXT(trp_missed_topic(missed), "busy");
         atomic_fetch_add(&gate_missed, missed->count);
     } else if (trp_msg_is(msg, &trp_string_type)) {
         atomic_fetch_add(&gate_got, 1);
