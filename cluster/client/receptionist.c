@@ -190,7 +190,8 @@ client_hello(struct receptionist_state *s, trp_ctx *ctx, const reception_note *n
     if (err != TRP_OK) {
         client_refuse(s->r, &note->from, note->frame.client, 0, err,
                       err == TRP_ELIMIT
-                          ? "this receptionist has cluster.client.receptionist.clients-max clients"
+                          ? "this receptionist has cluster.client.receptionist.clients-max "
+                            "clients, or 16 of this process"
                           : "out of memory");
         return;
     }

@@ -6,7 +6,7 @@
  *   client-sessions-S1  A client, an incarnation and its number there, has one session.
  *   client-sessions-S2  The contacts depend on the set of nodes and the uid alone, not on the order
  *       of the nodes or on the node that is asked. (CONTRIB-29)
- * Limits.  max sessions; TRPI_CLIENT_CONTACTS_MAX contacts.
+ * Limits.  max sessions, TRPI_SESSIONS_PER_PROCESS of one process; TRPI_CLIENT_CONTACTS_MAX contacts.
  * Cost.    A choice looks at each point of each node, without memory: it is made once a minute and
  *          client.
  * Tests.   tests/unit/client/sessions_test.c
@@ -30,13 +30,25 @@ trpi_session_find(const trpi_sessions *sessions, const trpi_node_id *node, uint3
     return s;
 }
 
+/* How many sessions the process with that uid has. */
+static uint32_t
+sessions_of_process(const trpi_sessions *sessions, uint64_t uid)
+{
+    uint32_t count = 0;
+    for (const trpi_session *s = sessions->first; s != NULL; s = s->next) {
+        count += s->node.uid == uid;
+    }
+    return count;
+}
+
 trp_err
 trpi_session_hello(trpi_sessions *sessions, const trpi_node_id *node, uint32_t client,
                    uint64_t now_ms, trpi_session **ret_session, bool *ret_is_new)
 {
     trpi_session *s = trpi_session_find(sessions, node, client);
     *ret_is_new = s == NULL;
-    if (s == NULL && sessions->count >= sessions->max) {
+    if (s == NULL && (sessions->count >= sessions->max ||
+                      sessions_of_process(sessions, node->uid) >= TRPI_SESSIONS_PER_PROCESS)) {
         return TRP_ELIMIT;
     }
     if (s == NULL) {

@@ -7,6 +7,7 @@
 #include "remote/client/client.h"
 
 #define TRPI_CONTACT_POINTS_PER_NODE 10 /* on the ring */
+#define TRPI_SESSIONS_PER_PROCESS 16    /* so that one process does not take all places */
 
 typedef struct trpi_session {
     trpi_node_id node;
@@ -25,7 +26,8 @@ typedef struct trpi_sessions {
 /* Find the session of a client; NULL: there is none. */
 trpi_session *trpi_session_find(const trpi_sessions *sessions, const trpi_node_id *node,
                                 uint32_t client);
-/* The client has said HELLO: find or make its session. Errors: TRP_ELIMIT, TRP_ENOMEM. */
+/* The client has said HELLO: find or make its session. Errors: TRP_ELIMIT (max, or
+ * TRPI_SESSIONS_PER_PROCESS of its uid), TRP_ENOMEM. */
 trp_err trpi_session_hello(trpi_sessions *sessions, const trpi_node_id *node, uint32_t client,
                            uint64_t now_ms, trpi_session **ret_session, bool *ret_is_new);
 /* Take out the first one that has been silent for too long; NULL: none. The caller frees it. */

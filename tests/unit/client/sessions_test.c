@@ -41,6 +41,27 @@ a_client_has_one_session_and_there_are_so_many(void)
     UNIT_EQUAL(sessions.count, 0);
 }
 
+/* A process that says HELLO under ever new numbers leaves places to the others. */
+static void
+a_process_has_so_many_sessions(void)
+{
+    trpi_sessions sessions = { .max = 100, .silence_ms = 1000 };
+    trpi_session *session;
+    trpi_node_id a = client_of(1), b = client_of(2);
+    bool is_new;
+    for (uint32_t i = 1; i <= TRPI_SESSIONS_PER_PROCESS; i++) {
+        UNIT_EQUAL(trpi_session_hello(&sessions, &a, i, 0, &session, &is_new), TRP_OK);
+    }
+    UNIT_EQUAL(
+        trpi_session_hello(&sessions, &a, TRPI_SESSIONS_PER_PROCESS + 1, 0, &session, &is_new),
+        TRP_ELIMIT);
+    UNIT_EQUAL(trpi_session_hello(&sessions, &a, 1, 0, &session, &is_new), TRP_OK);
+    UNIT_EQUAL(trpi_session_hello(&sessions, &b, 1, 0, &session, &is_new), TRP_OK);
+    while ((session = trpi_session_any(&sessions)) != NULL) {
+        trpi_session_free(session);
+    }
+}
+
 enum { NODES = 10, CLIENTS = 10000 };
 
 static void
@@ -106,6 +127,7 @@ fewer_nodes_are_fewer_contacts(void)
 
 UNIT_BEGIN("sessions")
 UNIT(a_client_has_one_session_and_there_are_so_many)
+UNIT(a_process_has_so_many_sessions)
 UNIT(all_nodes_give_a_client_the_same_contacts)
 UNIT(clients_are_spread_and_few_move_when_a_node_goes)
 UNIT(fewer_nodes_are_fewer_contacts)
