@@ -20,6 +20,9 @@ static struct {
     uint64_t frames, bytes; /* sent */
     uint64_t most_bytes;    /* of one tick of one node */
     uint32_t met, lost, logs;
+    bool met_at[NODES][NODES]; /* by index there: its mediator can be told */
+    long memory;               /* above 0: the next frame fails at this allocation */
+    uint32_t refused;          /* frames, for want of memory */
     trpi_pubreg_options options;
 } w;
 
@@ -69,8 +72,14 @@ give(uint32_t from, uint32_t to, const uint8_t *bytes, size_t count)
     }
     UNIT_EQUAL(trpi_pubsub_frame_decode(bytes, count, &frame), TRP_OK);
     if (w.of[to] != NULL) {
-        UNIT_EQUAL(trpi_pubreg_frame(w.of[to], w.now_ms, &w.ids[from], &frame), TRP_OK);
-        do_actions(to);
+        bool scarce = w.memory > 0;
+        trpi_alloc_fail_here_after(scarce ? w.memory - 1 : -1);
+        w.memory = 0;
+        trp_err err = trpi_pubreg_frame(w.of[to], w.now_ms, &w.ids[from], &frame);
+        trpi_alloc_fail_here_after(-1);
+        UNIT_TRUE(err == TRP_OK || (scarce && err == TRP_ENOMEM));
+        w.refused += err != TRP_OK;
+        do_actions(to); /* also after an error: who was met was met */
     } else if (w.has_none[to] && trpi_pubsub_frame_absent(&frame, w.ids[from].uid, &answer)) {
         UNIT_EQUAL(trpi_pubreg_frame(w.of[from], w.now_ms, &w.ids[to], &answer), TRP_OK);
         do_actions(from);
@@ -94,6 +103,10 @@ do_actions(uint32_t node)
         const trpi_pubreg_action *a = &actions[i];
         w.met += a->kind == TRPI_PUBREG_MET;
         w.lost += a->kind == TRPI_PUBREG_LOST;
+        if (a->kind == TRPI_PUBREG_MET || a->kind == TRPI_PUBREG_LOST) {
+            UNIT_REQUIRE(a->index < NODES);
+            w.met_at[node][a->index] = a->kind == TRPI_PUBREG_MET;
+        }
         w.logs += a->kind == TRPI_PUBREG_LOG;
         if (a->kind != TRPI_PUBREG_SEND) {
             continue;
@@ -737,6 +750,32 @@ without_memory_nothing_is_half_done(void)
     }
 }
 
+/* A frame fails in the middle: its mediator is met all the same, and what it said comes again. */
+static void
+a_frame_without_memory_is_as_lost(void)
+{
+    uint32_t refused = 0;
+    for (long n = 1; n < 20; n++) {
+        for (uint32_t frames = 0; frames < 6; frames++) {
+            begin(2, NULL);
+            put(0, group("a", "left"), 1);
+            put(1, topic("b"), 1);
+            for (uint32_t i = 0; i < 200 && w.frames < frames; i++) {
+                pass(10);
+            }
+            w.memory = n;
+            pass(20000);
+            UNIT_EQUAL(count_at(1, topic("a")), 1);
+            UNIT_EQUAL(count_at(0, topic("b")), 1);
+            UNIT_TRUE(w.met_at[0][trpi_pubreg_node_of(w.of[0], &w.ids[1])]);
+            UNIT_TRUE(w.met_at[1][trpi_pubreg_node_of(w.of[1], &w.ids[0])]);
+            refused += w.refused;
+            end();
+        }
+    }
+    UNIT_TRUE(refused > 0);
+}
+
 UNIT_BEGIN("pubsub_registry")
 UNIT(what_one_node_registers_is_seen_everywhere)
 UNIT(any_bytes_name_a_topic)
@@ -757,4 +796,5 @@ UNIT(changes_of_a_full_bucket_are_all_taken)
 UNIT(nothing_is_known_anywhere_before_the_node_is_up)
 UNIT(misuse_is_an_error)
 UNIT(without_memory_nothing_is_half_done)
+UNIT(a_frame_without_memory_is_as_lost)
 UNIT_END
