@@ -290,6 +290,7 @@ int trpi_cli_run_doctor(trpi_cli *cli);
 int trpi_cli_run_report(trpi_cli *cli);
 int trpi_cli_run_check(trpi_cli *cli);
 int trpi_cli_run_member(trpi_cli *cli);
+int trpi_cli_run_stop(trpi_cli *cli);
 int trpi_cli_run_actor(trpi_cli *cli);
 int trpi_cli_run_fault(trpi_cli *cli);
 int trpi_cli_run_leader(trpi_cli *cli);

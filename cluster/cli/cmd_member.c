@@ -1,4 +1,5 @@
-/* cmd_member.c - `member`: everything that a node knows about one member; `actor`: about one actor.
+/* cmd_member.c - `member`: everything that a node knows about one member; `actor`: about one actor;
+ * `stop` and `kill` end one.
  *
  * Shape.   The node finds the member that is meant; its rows of `members` and `peers` are one
  *          answer. An actor is the first entry of its tree.
@@ -133,6 +134,39 @@ trpi_cli_run_actor(trpi_cli *cli)
     } else {
         (void)puts(trpi_cli_get(reply, "path"));
         row_print(entry);
+    }
+    cJSON_Delete(reply);
+    return code;
+}
+
+/* `stop` and `kill`, by the word of the command. */
+int
+trpi_cli_run_stop(trpi_cli *cli)
+{
+    char *path TRPI_AUTO_FREE = NULL;
+    cJSON *reply = NULL;
+    bool dry = trpi_cli_has(cli, TRPI_CLI_DRY_RUN);
+    if (!dry && !trpi_cli_has(cli, TRPI_CLI_YES)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "%s needs --yes, or --dry-run to look only",
+                             cli->command->name);
+    }
+    int code = trpi_cli_path_resolve(cli, cli->args[0], &path);
+    if (code != 0) {
+        return code;
+    }
+    cJSON *request = trpi_cli_request_new(cli, "stop");
+    if (!trpi_json_add_text(request, "path", path) ||
+        !trpi_json_add_text(request, "action", cli->command->name) ||
+        !trpi_json_add_bool(request, "dryRun", dry)) {
+        cJSON_Delete(request);
+        request = NULL;
+    }
+    code = trpi_cli_call(cli, request, NULL, NULL, &reply);
+    if (code == 0 && cli->output != TRPI_CLI_TABLE) {
+        trpi_cli_print_json(cli, reply);
+    } else if (code == 0) {
+        (void)printf("%s%s: %s\n", dry ? "would " : "", cli->command->name,
+                     trpi_cli_get(reply, "path"));
     }
     cJSON_Delete(reply);
     return code;

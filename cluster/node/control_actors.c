@@ -485,6 +485,40 @@ trpi_node_serve_ping(trp_node *node, trpi_call *call)
     call->request.path = given;
 }
 
+/* ---- stop and kill --------------------------------------------------------------------------- */
+
+void
+trpi_node_serve_stop(trp_node *node, trpi_call *call)
+{
+    target to;
+    trp_ref ref;
+    char path[PATH_TEXT_BYTES];
+    const char *given = strstr(call->request.path, "/user/");
+    if (given == NULL || given[strlen("/user/")] == '\0') {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, "troupe tree /user",
+                              "only actors below /user are stopped or killed, not %s",
+                              call->request.path);
+        return;
+    }
+    if (!target_resolve(node, call, &to, &ref)) {
+        return;
+    }
+    if (trpi_call_wanted(call) != TRP_OK) {
+        trpi_call_refuse_order(call, TRP_ECANCELED, call->request.action);
+        return;
+    }
+    if (!call->request.dry_run && strcmp(call->request.action, "kill") == 0) {
+        trp_system_tell(node->system, ref, &trp_kill_type, NULL, 0);
+    } else if (!call->request.dry_run) {
+        trp_system_stop_actor(node->system, ref);
+    }
+    cJSON *reply = trpi_call_reply();
+    bool ok = trpi_json_add_text(reply, "path", full_path(node, &to, ref, path, sizeof path)) &&
+              trpi_json_add_text(reply, "action", call->request.action) &&
+              trpi_json_add_bool(reply, "dryRun", call->request.dry_run);
+    trpi_call_answer_if(call, ok, reply);
+}
+
 /* ---- tree ------------------------------------------------------------------------------------ */
 
 typedef struct tree_row {

@@ -124,6 +124,11 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
         printable_make(text);
         whom_add(whom, " action=%s rule=%s", request->action, text);
         return "fault";
+    case TRPI_CONTROL_STOP:
+        (void)snprintf(text, sizeof text, "%s", request->path);
+        printable_make(text);
+        whom_add(whom, "%s", text);
+        return strcmp(request->action, "kill") == 0 ? "kill-actor" : "stop-actor";
     default:
         return NULL; /* it only reads, or sends to actors */
     }

@@ -35,6 +35,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_DEADLETTERS: /* these two may wait for the next one */
     case TRPI_CONTROL_LOGS:
     case TRPI_CONTROL_DOCTOR:
+    case TRPI_CONTROL_STOP:
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
@@ -103,6 +104,9 @@ serve_service(trp_node *node, trpi_call *call)
         return;
     case TRPI_CONTROL_DOCTOR:
         trpi_node_serve_doctor(node, call);
+        return;
+    case TRPI_CONTROL_STOP:
+        trpi_node_serve_stop(node, call);
         return;
     default:
         trpi_node_serve_singleton(node, call);
@@ -178,6 +182,7 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     case TRPI_CONTROL_DEADLETTERS:
     case TRPI_CONTROL_LOGS:
     case TRPI_CONTROL_DOCTOR:
+    case TRPI_CONTROL_STOP:
         serve_service(node, call);
         return;
     }

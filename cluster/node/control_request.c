@@ -50,6 +50,7 @@ static const struct {
     { "deadletters", TRPI_CONTROL_DEADLETTERS, false },
     { "logs", TRPI_CONTROL_LOGS, false },
     { "doctor", TRPI_CONTROL_DOCTOR, true },
+    { "stop", TRPI_CONTROL_STOP, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -387,6 +388,17 @@ records_take(trpi_control_request *request, trpi_control_refusal *refusal)
     return err;
 }
 
+static trp_err
+stop_check(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    static const char *const actions[] = { "stop", "kill" };
+    request->action = request->action ? request->action : actions[0];
+    if (!is_one_of(request->action, actions, 2)) {
+        return field_refuse(refusal, "action", "expected stop or kill");
+    }
+    return request->path ? TRP_OK : field_refuse(refusal, "path", "missing");
+}
+
 /* Check the level of logs. */
 static trp_err
 level_check(const trpi_control_request *request, trpi_control_refusal *refusal)
@@ -421,6 +433,8 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
                              : field_refuse(refusal, "path", "missing");
     case TRPI_CONTROL_FAULT:
         return fault_check(request, refusal);
+    case TRPI_CONTROL_STOP:
+        return stop_check(request, refusal);
     case TRPI_CONTROL_VERSION:
     case TRPI_CONTROL_MEMBERS:
     case TRPI_CONTROL_MEMBER_STATUS:

@@ -42,7 +42,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_ENTITY,
     TRPI_CONTROL_DEADLETTERS,
     TRPI_CONTROL_LOGS,
-    TRPI_CONTROL_DOCTOR
+    TRPI_CONTROL_DOCTOR,
+    TRPI_CONTROL_STOP
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -68,7 +69,7 @@ typedef struct trpi_control_request {
     const char *level, *component;         /* logs; NULL: all */
     const char *member;                    /* NULL: this node */
     const char *path;                      /* send, ask, tree; ping: its target; fault: its peer */
-    const char *action, *direction, *rule; /* fault; the first two are never NULL */
+    const char *action, *direction, *rule; /* fault (the first two are never NULL); stop: action */
     const char *type;
     const char *text;
     uint8_t *payload; /* decoded base64; NULL without */

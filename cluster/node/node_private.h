@@ -154,6 +154,7 @@ void trpi_node_serve_send(trp_node *node, trpi_call *call);
 void trpi_node_serve_ask(trp_node *node, trpi_call *call);
 void trpi_node_serve_publish(trp_node *node, trpi_call *call);
 void trpi_node_serve_ping(trp_node *node, trpi_call *call);
+void trpi_node_serve_stop(trp_node *node, trpi_call *call);
 void trpi_node_serve_tree(trp_node *node, trpi_call *call);
 /* control_members.c */
 void trpi_node_serve_members(trp_node *node, trpi_call *call);

@@ -38,6 +38,7 @@ publish {"ok":true,"topic":"news","delivered":3,"nodes":2,"silent":0}
 singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"worker","state":"Younger","stateMs":5000,"host":"$B","hostMs":61000,"runsHere":false,"waits":null,"kept":0},{"name":"ids","role":null,"state":"BecomingOldest","stateMs":7000,"host":"$A","hostMs":7000,"runsHere":false,"waits":"$C has not handed it over yet (3 requests unanswered)","kept":0}]}
 shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"hosts","why":null,"shards":1000,"here":600,"entities":12,"kept":0,"coordinator":"$A","coordinates":true,"ready":true,"coordinatorMs":61000,"nodes":[{"node":"$A","shards":600,"state":"hosts"},{"node":"$B","shards":400,"state":"leaving"}],"waitsCount":1,"waitsMs":7000,"waits":"shard 7 moves: its entities on $B have not ended"}]}
 doctor {"ok":true,"selfNode":"$A","healthy":false,"failures":1,"warnings":1,"findings":[{"id":"joined","level":"ok","evidence":"this node is Up","advice":null,"page":"docs/doctor.md"},{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"},{"id":"clock","level":"warn","evidence":"B is 1.8 s ahead","advice":"start a time service","page":"docs/doctor.md"}],"elapsedMs":1100}
+stop {"ok":true,"path":"$A/user/a","action":"stop","dryRun":false}
 deadletters {"ok":true,"selfNode":"$A","total":1204,"byReason":{"no-such-actor":1000,"mailbox-full":204},"deadLetters":[{"number":"1203","time":"2026-11-20T12:04:10.113Z","reason":"no-such-actor","type":"bank.add","bytes":24,"sender":"/user/client","recipient":"/user/countr","nearest":"/user/counter"},{"number":"1204","time":"2026-11-20T12:04:11.870Z","reason":"told-to-nobody","type":null,"bytes":1180,"sender":null,"recipient":null,"nearest":null}],"missed":3,"next":"1204"}
 logs {"ok":true,"selfNode":"$A","lines":[{"number":"17","timestamp":"2026-11-20T12:04:10.113Z","severityText":"warning","severityNumber":13,"scope":{"name":"vault"},"body":"the vault is open door=7","attributes":{"door":"7"}}],"missed":1,"next":"17"}
 entity {"ok":true,"type":"order","id":"4711","shard":17,"node":"$B","here":false,"state":"on another node"}
@@ -180,6 +181,11 @@ expect report_that_cannot_be_written 74 good report -O "$work/none/report.tar.gz
 has report_says_where "$work/none/report.tar.gz.part: No such file" "$work/err"
 expect report_without_a_node 69 "$troupe" --socket "$work/none.sock" report -O "$work/gone.tar.gz"
 is report_without_a_node_leaves_no_file "$(find "$work" -name 'gone*')" ""
+expect stop_needs_yes 64 good stop /user/a
+expect stop_is_ordered 0 good stop /user/a --yes
+is stop_prints_the_path "$(cat "$work/out")" "stop: $A/user/a"
+expect kill_is_planned 0 good kill /user/a --dry-run
+has kill_is_a_word_of_the_request '"action":"kill","dryRun":true' "$work/requests"
 # LIFE-15
 expect deadletters_table 0 good deadletters
 is deadletters_one_line_each "$(cat "$work/out")" "12:04:10.113  no-such-actor     /user/client -> /user/countr  bank.add, 24 B  (did you mean /user/counter?)
@@ -483,7 +489,7 @@ for odd in "${odd_values[@]}"; do
     rm -f "$work/odd.sock"
     background "$fake" "$work/odd.sock" "$work/odd" >/dev/null
     wait_until 30 test -S "$work/odd.sock" || fail "fake starts"
-    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable doctor "check ports" "member x" "actor /user/a" deadletters logs "logs -f --count 1"; do
+    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable doctor "check ports" "member x" "actor /user/a" "stop /user/a --yes" deadletters logs "logs -f --count 1"; do
         # shellcheck disable=SC2086 # words
         timeout 20 "$troupe" --socket "$work/odd.sock" --timeout 1s $command </dev/null >"$work/out" 2>"$work/err"
         code=$?

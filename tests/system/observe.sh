@@ -43,6 +43,16 @@ check doctor_examines doctors
 is_json doctor_json
 has doctor_has_its_checks '"id": "leave-timeout"'
 lacks doctor_finds_no_fault_of_the_cluster '"id": "joined", "level": "fail"'
+# An actor is stopped by its path, and by no other one.
+expect stop_of_no_actor 68 at stop /user/none --yes
+expect stop_of_a_guardian_is_refused 64 at stop /user --yes
+expect stop_is_looked_at 0 at stop /user/echo --dry-run
+expect echo_lives 0 at actor /user/echo
+expect echo_is_stopped 0 at stop /user/echo --yes
+gone() { at actor /user/echo >/dev/null 2>&1; [ $? -eq 68 ]; }
+check echo_has_gone wait_until 60 gone
+has stop_is_audited "audit order=stop-actor on=/user/echo" "$work/one.log"
+
 # Of its own node: secrets are blanked.
 expect report_is_written 0 at report -O "$work/report.tar.gz"
 mkdir "$work/unpacked"
