@@ -6,7 +6,8 @@
  *   client-sessions-S1  A client, an incarnation and its number there, has one session.
  *   client-sessions-S2  The contacts depend on the set of nodes and the uid alone, not on the order
  *       of the nodes or on the node that is asked. (CONTRIB-29)
- * Limits.  max sessions, TRPI_SESSIONS_PER_PROCESS of one process; TRPI_CLIENT_CONTACTS_MAX contacts.
+ * Limits.  max sessions, TRPI_SESSIONS_PER_PROCESS of one process; TRPI_CLIENT_CONTACTS_MAX
+ *          contacts.
  * Cost.    A choice looks at each point of each node, without memory: it is made once a minute and
  *          client.
  * Tests.   tests/unit/client/sessions_test.c

@@ -412,8 +412,9 @@ mediator_stop(uint32_t node)
     UNIT_EQUAL(trp_system_graceful_stop(hosts[node].system, actor, TAKE_MS), TRP_OK);
 }
 
-/* CONTRIB-18, mediator-M4, dead-letter-D6: what comes for it is a dead letter that shows what was published;
- * the other nodes forget its subscribers, and one that starts in its place is known again. */
+/* CONTRIB-18, mediator-M4, dead-letter-D6: what comes for it is a dead letter that shows what was
+ * published; the other nodes forget its subscribers, and one that starts in its place is known
+ * again. */
 static void
 a_mediator_that_has_stopped_is_forgotten_and_starts_again(void)
 {
