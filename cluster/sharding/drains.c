@@ -147,4 +147,4 @@ entity_ending(void *arg, trp_ctx *ctx, trp_ref self, bool failed)
     }
 }
 
-const trpi_entity_ops trpi_sharding_entity_ops = { entity_left, entity_ending };
+const trpi_entity_ops trpi_sharding_entity_ops = { entity_left, entity_ending, trpi_gate_arrived };

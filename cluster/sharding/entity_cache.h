@@ -91,6 +91,15 @@ trpi_entity_cache_find(const trpi_entity_cache *cache, uint64_t hash, const void
     return TRPI_TARGET_NONE;
 }
 
+/* A hint: trpi_entity_cache_find() comes soon. */
+static inline void
+trpi_entity_cache_prefetch(const trpi_entity_cache *cache, uint64_t hash)
+{
+    if (cache != NULL) {
+        __builtin_prefetch(&cache->places[(uint32_t)hash & cache->mask]);
+    }
+}
+
 struct trpi_region;
 /* entry's target was set, and its shard's route is LOCAL. The region, as all below. */
 void trpi_entity_cache_put(struct trpi_region *region, trpi_entry *entry);

@@ -3,7 +3,9 @@
  *
  * Why.     One recipient for all: remoting keeps the order of messages to one recipient, also when
  *          large ones take another lane, and like messages share a frame. An entity that lives is
- *          told on the transport's thread, without a hop through an actor.
+ *          told on the transport's thread, without a hop through an actor. Neither end makes a
+ *          message of the envelope in the usual case (trpi_carrier): the teller's run gathers its
+ *          wire form, and what has come is told from the frame.
  * Must hold.
  *   gate-G1  What passes a gate is told to the entity, given back to the node that it came from,
  *       or a dead letter, which that node learns if it was for a shard that has moved.
@@ -77,18 +79,38 @@ envelope_tell(const trpi_region *region, trp_ctx *ctx, trp_ref gate, const trpi_
     }
 }
 
+/* As the running actor, with those that it has told that node before (in_place.c). */
+static bool
+envelope_gather(const trpi_region *region, trp_ctx *ctx, trp_ref gate, const trpi_gate_head *h,
+                const trp_type *type, const void *payload, size_t bytes)
+{
+    trpi_entity_envelope head = { .entity_type = region->type,
+                                  .epoch = h->epoch,
+                                  .gate = region->sharding->gate,
+                                  .type = type->number,
+                                  .id_bytes = (uint8_t)h->id_bytes,
+                                  .kind = h->kind };
+    trpi_carrier parts = { &trpi_entity_envelope_type, &head, h->id, type, payload, bytes };
+    return trpi_tell_carried(ctx, gate, &parts);
+}
+
 void
 trpi_gate_tell(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint64_t epoch,
-               const void *id, size_t id_bytes, trp_ref sender, const trp_type *type,
-               const void *payload, size_t bytes)
+               const void *id, size_t id_bytes, const trp_type *type, const void *payload,
+               size_t bytes)
 {
+    trp_ref sender = trp_self(ctx);
     trpi_gate_head head = { epoch, id, id_bytes, 0, TRPI_ENVELOPE_TOLD };
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
     if (type->number == 0 || bytes < type->bytes) {
         trpi_tell(ctx, gate, sender, type, payload, bytes); /* a dead letter */
         return;
     }
-    envelope_tell(region, ctx, gate, &head, sender, type, payload, bytes);
+    if (!envelope_gather(region, ctx, gate, &head, type, payload, bytes)) {
+        envelope_tell(region, ctx, gate, &head, sender, type, payload, bytes);
+        trpi_carriers_expect(ctx, gate, &trpi_entity_envelope_type,
+                             trpi_envelope_head_bytes((uint8_t)id_bytes) + bytes);
+    }
 }
 
 static void
@@ -222,6 +244,25 @@ envelope_take(trpi_sharding *sharding, trp_ctx *ctx, trp_ref self, const trp_msg
         trpi_entity_pass(region, ctx, id, head.id_bytes,
                          trp_ref_is_none(head.gate) ? NULL : &origin, inner);
     }
+}
+
+uint32_t
+trpi_gate_arrived(void *arg, trp_ctx *ctx, trp_ref to, trp_ref sender, const trpi_carrier *what,
+                  uint32_t count)
+{
+    const trpi_sharding *sharding = arg;
+    uint32_t told = 0;
+    while (told < count) {
+        const trpi_entity_envelope *head = what[told].head;
+        if (head->kind != TRPI_ENVELOPE_TOLD || head->id_bytes == 0 ||
+            trp_ref_is_none(head->gate)) {
+            break;
+        }
+        told++;
+    }
+    return trp_ref_equal(to, sharding->gate)
+               ? trpi_entities_arrived(sharding, ctx, sender, what, told)
+               : 0;
 }
 
 static bool

@@ -311,6 +311,10 @@ uint32_t trpi_region_shard_of(const trpi_region *region, uint64_t hash, const vo
  * is of this node. Takes msg. */
 void trpi_entity_pass(trpi_region *region, trp_ctx *ctx, const void *id, size_t id_bytes,
                       const trpi_origin *origin, trp_msg *msg);
+/* Tell entities what has come for them from another node: at most TRPI_ARRIVALS_MAX, of one sender.
+ * Return how many were told, from the first on; the next one is to pass as a message. */
+uint32_t trpi_entities_arrived(const trpi_sharding *sharding, trp_ctx *ctx, trp_ref sender,
+                               const trpi_carrier *what, uint32_t count);
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
 typedef struct trpi_gate_head {
@@ -321,10 +325,14 @@ typedef struct trpi_gate_head {
     uint8_t kind; /* enum trpi_envelope_kind */
 } trpi_gate_head;
 trp_err trpi_gate_spawn(trpi_sharding *sharding);
-/* Tell an entity of another node, through the gate there. bytes: as of trpi_tell(). */
+/* Tell an entity of another node, through the gate there, as the running actor. bytes: as of
+ * trpi_tell(). */
 void trpi_gate_tell(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint64_t epoch,
-                    const void *id, size_t id_bytes, trp_ref sender, const trp_type *type,
-                    const void *payload, size_t bytes);
+                    const void *id, size_t id_bytes, const trp_type *type, const void *payload,
+                    size_t bytes);
+/* trpi_entity_ops.arrived */
+uint32_t trpi_gate_arrived(void *sharding, trp_ctx *ctx, trp_ref to, trp_ref sender,
+                           const trpi_carrier *what, uint32_t count);
 /* The same with a message. Takes msg. */
 void trpi_gate_send(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint64_t epoch,
                     const void *id, size_t id_bytes, trp_msg *msg);

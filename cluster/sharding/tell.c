@@ -16,7 +16,8 @@
  *   region-O2  The other direction is closed by a grace period: target or route is set to NONE or
  *       REGION; when all runs that were under way have ended, all that was told directly is in
  *       the mailbox, or in the lane.
- * Cost.    No allocation beyond the message on the short way; one request more on the long one.
+ * Cost.    No allocation beyond the message on the short way; one request more on the long one. To
+ *          another node: none here, one there.
  * Tests.   tests/unit/cluster/entity_test.c, tests/bench (entity)
  */
 #include <string.h>
@@ -156,6 +157,89 @@ trpi_entity_pass(trpi_region *region, trp_ctx *ctx, const void *id, size_t id_by
     }
 }
 
+typedef struct arrival {
+    const trpi_region *region;
+    const trpi_shard *shard;
+    uint64_t hash, target;
+} arrival;
+
+static const trpi_entity_envelope *
+head_of(const trpi_carrier *what)
+{
+    return what->head;
+}
+
+/* Find the shards; returns how many, from the first on. The memory that the next step reads is
+ * loaded meanwhile. */
+static uint32_t
+arrivals_find(const trpi_sharding *sharding, const trpi_carrier *what, uint32_t count,
+              arrival *ret_arrivals)
+{
+    const trpi_region *region = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const trpi_entity_envelope *head = head_of(&what[i]);
+        arrival *a = &ret_arrivals[i];
+        if (region == NULL || region->type != head->entity_type) {
+            region = trpi_region_find(sharding, head->entity_type);
+        }
+        if (region == NULL || what[i].inner == &trpi_reminder_order_type) {
+            return i;
+        }
+        a->region = region;
+        a->hash = trpi_hash(what[i].name, head->id_bytes, 0);
+        a->shard =
+            &region->shards[trpi_region_shard_of(region, a->hash, what[i].name, head->id_bytes)];
+        __builtin_prefetch(&a->shard->route);
+        /* acquire: pairs with the release in cache_grow() */
+        trpi_entity_cache_prefetch(atomic_load_explicit(&region->cache, memory_order_acquire),
+                                   a->hash);
+    }
+    return count;
+}
+
+/* Find the live entities of this node, in the same way. */
+static uint32_t
+arrivals_look(trp_ctx *ctx, const trpi_carrier *what, uint32_t count, arrival *arrivals)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const trpi_entity_envelope *head = head_of(&what[i]);
+        arrival *a = &arrivals[i];
+        trpi_origin origin = { head->gate, head->epoch };
+        if (!is_taken(a->shard, &origin)) {
+            return i;
+        }
+        a->target = target_cached(a->region, a->hash, what[i].name, head->id_bytes);
+        if (a->target < TRPI_TARGET_LEAST) {
+            a->target = target_of(a->region, a->shard, a->hash, what[i].name, head->id_bytes);
+        }
+        if (a->target < TRPI_TARGET_LEAST) {
+            return i;
+        }
+        trpi_live_prefetch(ctx, (uint32_t)a->target);
+    }
+    return count;
+}
+
+/* Three times through all of them: each would wait for its lines of memory alone. A target that was
+ * read stays good for this run (region-O2). The first one that has none ends it: a later one for
+ * the same entity would overtake it. */
+uint32_t
+trpi_entities_arrived(const trpi_sharding *sharding, trp_ctx *ctx, trp_ref sender,
+                      const trpi_carrier *what, uint32_t count)
+{
+    arrival arrivals[TRPI_ARRIVALS_MAX];
+    uint32_t told = 0;
+    count = arrivals_find(sharding, what, count, arrivals);
+    count = arrivals_look(ctx, what, count, arrivals);
+    while (told < count &&
+           trpi_tell_live_as(ctx, (uint32_t)arrivals[told].target,
+                             (uint32_t)(arrivals[told].target >> 32), sender, what[told].inner,
+                             what[told].payload, what[told].bytes)) {
+        told++;
+    }
+    return told;
+}
+
 static NOINLINE void
 tell_long(trp_ctx *ctx, trp_ref sender, const trp_entity *entity, trpi_region *region,
           const trp_type *type, const void *payload, size_t bytes)
@@ -198,8 +282,8 @@ trp_entity_tell(trp_ctx *ctx, const trp_entity *entity, const trp_type *type, co
             }
         } else if (route > TRPI_ROUTE_OPENING) {
             const trpi_home *home = (const trpi_home *)route;
-            trpi_gate_tell(region, ctx, home->gate, home->epoch, entity->id, entity->id_bytes,
-                           trp_self(ctx), type, payload, bytes);
+            trpi_gate_tell(region, ctx, home->gate, home->epoch, entity->id, entity->id_bytes, type,
+                           payload, bytes);
             return;
         }
     }

@@ -130,17 +130,6 @@ node_get(void *arg, uint32_t node)
     return trpi_node_id_get(trpi_conn_remote(conn)->system, node);
 }
 
-/* Is the wire form of its payloads their form in memory? */
-static bool
-is_plain(const trp_type *type, const trpi_serializer *serializer)
-{
-    uint32_t fields_count = 0;
-    return (serializer == &trpi_serializer_raw && !trpi_type_carries(type) && /* our numbers */
-            trpi_type_fields(type, &fields_count) == NULL) ||
-           (serializer == &trpi_serializer_text &&
-            (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0);
-}
-
 /* The payload as the type wants it: in place when its wire form is its form in memory. */
 static trp_err
 payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
@@ -151,7 +140,7 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
     if (serializer == NULL) {
         return TRP_EDATA;
     }
-    if (is_plain(type, serializer)) {
+    if (trpi_is_plain(type, serializer)) {
         return trpi_payload_fits(type, message->payload_bytes) ? TRP_OK : TRP_EDATA;
     }
     trpi_buffer_clear(&conn->read.scratch);
@@ -168,14 +157,20 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
 {
     trpi_message rest = *common, message = *common;
     uint64_t count = 0;
+    uint32_t most = TRPI_ARRIVALS_MAX;
     bool plain = type != NULL && !trpi_conn_remote(conn)->traces_messages &&
-                 is_plain(type, trpi_serializers_get(trpi_conn_remote(conn)->serializers,
-                                                     common->serializer));
+                 trpi_is_plain(type, trpi_serializers_get(trpi_conn_remote(conn)->serializers,
+                                                          common->serializer));
+    bool entities = trpi_inbound_are_entities(conn, type, common);
     if (plain) {
         count = trpi_inbound_many_plain(conn, type, common, &rest);
     }
     while (rest.payload_bytes > 0) {
         const trp_type *of = type;
+        if (entities &&
+            trpi_inbound_entities_take(conn, common, map, &conn->read.scratch, &rest, &most)) {
+            continue;
+        }
         if (plain || !trpi_many_next(&rest, &message.payload, &message.payload_bytes)) {
             trpi_inbound_decode_error(conn, "body cannot be read", common->wire_id);
             break;

@@ -23,6 +23,15 @@ void trpi_inbound_message(trpi_conn *conn, const trpi_message *to, const trp_typ
  * rest: what was not split off, because the frame is damaged. */
 uint64_t trpi_inbound_many_plain(trpi_conn *conn, const trp_type *type, const trpi_message *common,
                                  trpi_message *rest);
+/* Are the messages of a frame envelopes, which may be told to entities at once? */
+bool trpi_inbound_are_entities(const trpi_conn *conn, const trp_type *type,
+                               const trpi_message *common);
+/* Tell some messages of a MANY frame to their entities, take these off rest, and count them. *most:
+ * how many are looked at, at first TRPI_ARRIVALS_MAX. scratch: for payloads that are decoded.
+ * false: none could be told; the next one is to be told as a message. */
+bool trpi_inbound_entities_take(trpi_conn *conn, const trpi_message *common,
+                                const trpi_node_map *map, trpi_buffer *scratch, trpi_message *rest,
+                                uint32_t *most);
 
 /* ---- untrusted.c ---- */
 trp_err trpi_untrusted_begin(trpi_remote *remote); /* Errors: TRP_ENOMEM */

@@ -7,6 +7,7 @@
 
 #include "base/atomics.h"
 #include "base/payload.h"
+#include "pattern/pattern.h"
 #include "remote/association/conn_state.h"
 #include "remote/association/lane.h"
 #include "remote/association/receiver.h"
@@ -104,4 +105,63 @@ trpi_inbound_many_plain(trpi_conn *conn, const trp_type *type, const trpi_messag
         count++;
     }
     return count;
+}
+
+/* ---- for entities ---------------------------------------------------------------------------- */
+
+bool
+trpi_inbound_are_entities(const trpi_conn *conn, const trp_type *type, const trpi_message *common)
+{
+    return type == &trpi_entity_envelope_type && common->serializer == TRPI_SERIALIZER_ENTITY &&
+           !trpi_conn_remote(conn)->traces_messages;
+}
+
+/* Split so many envelopes off rest, or fewer; returns how many. Their payloads are in the frame, or
+ * in scratch. */
+static uint32_t
+envelopes_open(trpi_message rest, uint32_t most, const trpi_node_map *map, trpi_buffer *scratch,
+               trpi_entity_envelope *heads, trpi_carrier *ret_parts)
+{
+    size_t at[TRPI_ARRIVALS_MAX];
+    uint32_t count = 0;
+    const uint8_t *record;
+    size_t bytes;
+    trpi_buffer_clear(scratch);
+    while (count < most && trpi_many_next(&rest, &record, &bytes)) {
+        at[count] = scratch->count;
+        if (trpi_entity_decode(record, bytes, map, count > 0 ? ret_parts[count - 1].inner : NULL,
+                               scratch, &heads[count], &ret_parts[count]) != TRP_OK) {
+            break;
+        }
+        count++;
+    }
+    for (uint32_t i = 0; i < count; i++) { /* scratch does not move any more */
+        if (ret_parts[i].payload == NULL) {
+            ret_parts[i].payload = scratch->data + at[i];
+        }
+    }
+    return count;
+}
+
+/* The gate that they are addressed to has no mailbox, so nothing is counted for it (receiver.c). */
+bool
+trpi_inbound_entities_take(trpi_conn *conn, const trpi_message *common, const trpi_node_map *map,
+                           trpi_buffer *scratch, trpi_message *rest, uint32_t *most)
+{
+    trpi_entity_envelope heads[TRPI_ARRIVALS_MAX];
+    trpi_carrier parts[TRPI_ARRIVALS_MAX];
+    uint32_t count = envelopes_open(*rest, *most, map, scratch, heads, parts);
+    uint32_t told =
+        count == 0 ? 0
+                   : trpi_inbound_entities(trpi_conn_batch(conn), common->to_slot,
+                                           common->to_generation, common->sender, parts, count);
+    for (uint32_t i = 0; i < told; i++) {
+        const uint8_t *record;
+        size_t bytes;
+        (void)trpi_many_next(rest, &record, &bytes); /* as before */
+    }
+    trpi_traffic_messages_in_add(&trpi_conn_peer(conn)->traffic, told);
+    /* where many have to start, few are opened for nothing */
+    *most = told == 0 ? 1 : *most * 2 < TRPI_ARRIVALS_MAX ? *most * 2 : TRPI_ARRIVALS_MAX;
+    return told > 0;
 }

@@ -631,10 +631,11 @@ proxy_slows(void *arg, uint32_t slot)
     return trpi_hold_may(route->peer, slot) && trpi_hold_slows(route->peer, slot);
 }
 
-static const trpi_proxy_ops proxy_ops = { proxy_deliver, proxy_flush,     proxy_release,
-                                          proxy_reserve, proxy_unreserve, proxy_refused,
-                                          proxy_slows,   proxy_admits,    proxy_again,
-                                          proxy_gather,  proxy_gathered,  proxy_reserve_each };
+static const trpi_proxy_ops proxy_ops = { proxy_deliver,    proxy_flush,       proxy_release,
+                                          proxy_reserve,    proxy_unreserve,   proxy_refused,
+                                          proxy_slows,      proxy_admits,      proxy_again,
+                                          proxy_gather,     proxy_gathered,    proxy_reserve_each,
+                                          trpi_route_carry, trpi_route_restore };
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 

@@ -52,11 +52,18 @@ trpi_route_is_like_last(const trpi_batch *batch, const trp_type *type, const trp
 bool trpi_route_again(trpi_route *route, const trp_msg *msg, const void *payload, size_t bytes,
                       bool bounded);
 
-/* Reserve room for messages like the last one, which trpi_route_again() has batched, as records of
- * which the next has `need` bytes; 0: there is none. By the runner. */
+/* Reserve room for messages like the last one that was batched, as records of which the next has
+ * `need` bytes; 0: there is none. By the runner. */
 size_t trpi_route_gather(trpi_route *route, size_t need);
 /* Batch them, if they still agree with the last one. By the runner. */
 bool trpi_route_gathered(trpi_route *route, const trp_msg *msg, const trpi_gathered *gathered);
+/* Of trpi_proxy_ops: append the wire form of a message that carries another one, as a record of
+ * trpi_route_gathered(). Any thread. false: it is no record, since it names third nodes, or cannot
+ * be encoded. */
+bool trpi_route_carry(void *route, const trpi_carrier *what, trpi_buffer *out);
+/* Append the payload that it is the wire form of. Errors: TRP_ENOMEM. */
+trp_err trpi_route_restore(void *route, const trp_type *type, const uint8_t *record, size_t bytes,
+                           trpi_buffer *out);
 /* Reserve for each of them instead. */
 void trpi_route_reserve_each(trpi_route *route, size_t granted, uint32_t count, size_t bytes);
 

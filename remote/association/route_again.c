@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/wire.h"
+#include "pattern/pattern.h"
 #include "remote/association/context.h"
 #include "remote/association/hold.h"
 #include "remote/association/peer.h"
@@ -73,10 +74,11 @@ trpi_route_gather(trpi_route *route, size_t need)
     enum trpi_lane lane = (enum trpi_lane)route->last_lane;
     const trpi_batch *batch = &route->batches[lane];
     trpi_peer *peer = route->peer;
-    if (batch->last.type == NULL) {
-        return 0; /* handed over: the next one has a frame of its own */
+    if (batch->last.type == NULL || route->remote->traces_messages) {
+        return 0; /* handed over: the next one has a frame of its own; or each has its line */
     }
-    size_t used = batch->frames.count - batch->last.many_at;
+    size_t used = batch->last.many_at == SIZE_MAX ? TRPI_MANY_BYTES_MAX
+                                                  : batch->frames.count - batch->last.many_at;
     size_t room = used + need <= TRPI_MANY_BYTES_MAX ? TRPI_MANY_BYTES_MAX - used : RECORDS_MAX;
     if (need > room || route->remote->options.large_threshold_bytes < TRPI_MANY_BYTES_MAX) {
         return 0; /* a large one would take another lane */
@@ -114,8 +116,8 @@ trpi_route_gathered(trpi_route *route, const trp_msg *msg, const trpi_gathered *
     enum trpi_lane lane = (enum trpi_lane)route->last_lane;
     trpi_batch *batch = &route->batches[lane];
     size_t before = batch->frames.count, at = batch->last.many_at;
-    if (!trpi_route_is_like_last(batch, trp_msg_type(msg), msg) || batch->last.serializer != NULL ||
-        trpi_peer_holds_any(route->peer) ||
+    if (!trpi_route_is_like_last(batch, trp_msg_type(msg), msg) ||
+        (batch->last.serializer != NULL) != gathered->carries || trpi_peer_holds_any(route->peer) ||
         batch->announced_epoch != trpi_lane_epoch(&route->peer->lanes[lane]) ||
         atomic_load_explicit(&route->remote->stopped, memory_order_relaxed)) {
         return false;
@@ -135,6 +137,38 @@ trpi_route_gathered(trpi_route *route, const trp_msg *msg, const trpi_gathered *
     batch->messages += gathered->count;
     route->kept += gathered->granted; /* route-O3: until they are handed over */
     return true;
+}
+
+/* In a MANY frame, from and to our own node and that one. */
+static trpi_node_map
+map_of(const trpi_route *route)
+{
+    return (trpi_node_map){ .serializers = route->remote->serializers,
+                            .sending = TRPI_NODE_SELF,
+                            .receiving = route->node,
+                            .arg = route->remote,
+                            .get = trpi_route_node_get };
+}
+
+bool
+trpi_route_carry(void *route, const trpi_carrier *what, trpi_buffer *out)
+{
+    trpi_node_map map = map_of(route);
+    size_t before = out->count;
+    if (what->type != &trpi_entity_envelope_type || trpi_entity_encode(what, &map, out) != TRP_OK) {
+        return false;
+    }
+    out->count = map.third_count == 0 ? out->count : before;
+    return map.third_count == 0;
+}
+
+trp_err
+trpi_route_restore(void *route, const trp_type *type, const uint8_t *record, size_t bytes,
+                   trpi_buffer *out)
+{
+    trpi_node_map map = map_of(route);
+    trpi_assert(type == &trpi_entity_envelope_type);
+    return trpi_decode(&trpi_serializer_entity, type, record, bytes, &map, out);
 }
 
 void

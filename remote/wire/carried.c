@@ -46,15 +46,28 @@ trpi_carried_head(trpi_buffer *out, const void *head, size_t head_bytes, const u
                : trpi_buffer_append(out, zero, (16u - bytes % 16u) % 16u, TRPI_BUFFER_NO_LIMIT);
 }
 
+bool
+trpi_carried_read(const uint8_t id[TRPI_CARRIED_ID_BYTES], const trpi_node_map *map,
+                  const trp_type *likely, const trp_type **ret_type,
+                  const trpi_serializer **ret_serializer)
+{
+    uint64_t wire_id = trpi_get_u64(id);
+    const trp_type *type = likely != NULL && trpi_type_wire_id(likely->number) == wire_id
+                               ? likely
+                               : trpi_type_find_wire(wire_id);
+    *ret_type = type;
+    *ret_serializer = trpi_serializers_get(map->serializers, trpi_get_u16(id + 8));
+    return type != NULL && *ret_serializer != NULL && is_carried(type);
+}
+
 const trp_type *
 trpi_carried_decode(const uint8_t id[TRPI_CARRIED_ID_BYTES], const uint8_t *wire, size_t bytes,
                     const trpi_node_map *map, trpi_buffer *out)
 {
     size_t before = out->count;
-    const trp_type *type = trpi_type_find_wire(trpi_get_u64(id));
-    const trpi_serializer *serializer =
-        trpi_serializers_get(map->serializers, trpi_get_u16(id + 8));
-    if (type != NULL && serializer != NULL && is_carried(type) &&
+    const trp_type *type;
+    const trpi_serializer *serializer;
+    if (trpi_carried_read(id, map, NULL, &type, &serializer) &&
         trpi_decode(serializer, type, wire, bytes, map, out) == TRP_OK) {
         return type;
     }

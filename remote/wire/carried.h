@@ -18,6 +18,11 @@ trp_err trpi_carried_find(const trpi_node_map *map, uint32_t number, const trp_t
  * TRP_ENOMEM. */
 trp_err trpi_carried_head(trpi_buffer *out, const void *head, size_t head_bytes,
                           const uint8_t *behind, size_t bytes);
+/* Find type and serializer of a carried message. likely: the type, if it is that; may be NULL.
+ * false: it cannot be read here. */
+bool trpi_carried_read(const uint8_t id[TRPI_CARRIED_ID_BYTES], const trpi_node_map *map,
+                       const trp_type *likely, const trp_type **ret_type,
+                       const trpi_serializer **ret_serializer);
 /* Append the carried message in memory, and return its type. NULL: it cannot be read here, and
  * nothing is appended. Does not recurse: no envelope in an envelope. */
 const trp_type *trpi_carried_decode(const uint8_t id[TRPI_CARRIED_ID_BYTES], const uint8_t *wire,

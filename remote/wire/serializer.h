@@ -18,6 +18,7 @@
 #include <troupe/message.h>
 #include <troupe/serialization.h>
 
+#include "actor/actor.h"
 #include "base/address.h"
 #include "base/buffer.h"
 
@@ -145,6 +146,18 @@ void trpi_shapes_free(struct trpi_shape *shapes); /* called when a registry is f
 extern const trpi_serializer trpi_serializer_parcel;
 /* The same for trpi_entity_envelope_type. */
 extern const trpi_serializer trpi_serializer_entity;
+/* Append the wire form of an envelope that is in parts. Errors: as trpi_encode(). */
+trp_err trpi_entity_encode(const trpi_carrier *envelope, trpi_node_map *map, trpi_buffer *out);
+/* Split the wire form of an envelope into parts: *ret_head and *ret_parts. The payload is appended
+ * to scratch, and NULL here, where its wire form is not its form in memory. likely: the type of the
+ * carried message, if it is that; may be NULL. Errors: TRP_EDATA (also where decoding would leave
+ * an envelope without its message), TRP_ENOMEM. */
+struct trpi_entity_envelope;
+trp_err trpi_entity_decode(const uint8_t *wire, size_t bytes, const trpi_node_map *map,
+                           const trp_type *likely, trpi_buffer *scratch,
+                           struct trpi_entity_envelope *ret_head, trpi_carrier *ret_parts);
+/* Is the wire form of a type's payloads their form in memory? */
+bool trpi_is_plain(const trp_type *type, const trpi_serializer *serializer);
 /* The same for trpi_topic_envelope_type. */
 extern const trpi_serializer trpi_serializer_topic;
 

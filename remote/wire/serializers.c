@@ -188,6 +188,16 @@ find_bound(trpi_serializers *serializers, const trp_type *type)
     return serializer != NULL ? serializer->id : 0;
 }
 
+bool
+trpi_is_plain(const trp_type *type, const trpi_serializer *serializer)
+{
+    uint32_t fields_count = 0;
+    return (serializer == &trpi_serializer_raw && !trpi_type_carries(type) && /* our numbers */
+            trpi_type_fields(type, &fields_count) == NULL) ||
+           (serializer == &trpi_serializer_text &&
+            (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0);
+}
+
 const trpi_serializer *
 trpi_serializers_for(trpi_serializers *serializers, const trp_type *type)
 {

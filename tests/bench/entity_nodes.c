@@ -6,8 +6,9 @@
  *         answers how many messages its entities have had, "rss" its memory when that is steady.
  *         idle:   three children, which host all entities; the parent only counts.
  *         remote: one child hosts, and the parent's node tells. Refs and names take turns, and lead
- *                 to the same actors. An acknowledgement comes for each ACK messages, and WINDOW of
- *                 them are on their way at most, so that no queue is full and nothing is lost. */
+ *                 to the same actors; `--way ref|name`: one of them, once (instructions.sh). An
+ *                 acknowledgement comes for each ACK messages, and WINDOW of them are on their way
+ *                 at most, so that no queue is full and nothing is lost. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,11 +278,32 @@ far_round(trp_system *system, trp_ref caller, uint64_t tells, uint32_t by_name)
     return (double)tells * 1e9 / (double)(bench_now_ns() - begin_ns);
 }
 
+/* Each way in turn; or only one of them, once. */
+static void
+far_measure(trp_system *system, trp_ref caller, uint64_t tells, const char *way)
+{
+    double by_ref[ENTITY_ROUNDS], by_name[ENTITY_ROUNDS], ratio[ENTITY_ROUNDS];
+    if (way != NULL) {
+        bool by = strcmp(way, "name") == 0;
+        bench_print("entity", by ? "remote_name" : "remote_ref",
+                    far_round(system, caller, tells, by), "messages/s");
+        return;
+    }
+    (void)far_round(system, caller, tells, 1);
+    for (uint32_t i = 0; i < ENTITY_ROUNDS; i++) {
+        by_ref[i] = far_round(system, caller, tells, 0);
+        by_name[i] = far_round(system, caller, tells, 1);
+        ratio[i] = by_name[i] / by_ref[i];
+    }
+    bench_print("entity", "remote_ref", bench_median(by_ref, ENTITY_ROUNDS), "messages/s");
+    bench_print("entity", "remote_name", bench_median(by_name, ENTITY_ROUNDS), "messages/s");
+    bench_print("entity", "remote_ratio", bench_median(ratio, ENTITY_ROUNDS), "times");
+}
+
 void
 bench_entity_remote(const bench_options *options)
 {
     uint64_t tells = (options->count != 0 ? options->count : TELLS) / ACK * ACK;
-    double by_ref[ENTITY_ROUNDS], by_name[ENTITY_ROUNDS], ratio[ENTITY_ROUNDS];
     const char *const arguments[] = { "entity", "--child", "1", NULL };
     bench_child child;
     char address[512];
@@ -297,15 +319,7 @@ bench_entity_remote(const bench_options *options)
     }
     trp_ref caller = bench_spawn(system, &caller_behaviour);
     (void)far_round(system, caller, 0, 0); /* they start, and say who they are */
-    (void)far_round(system, caller, tells, 1);
-    for (uint32_t i = 0; i < ENTITY_ROUNDS; i++) {
-        by_ref[i] = far_round(system, caller, tells, 0);
-        by_name[i] = far_round(system, caller, tells, 1);
-        ratio[i] = by_name[i] / by_ref[i];
-    }
-    bench_print("entity", "remote_ref", bench_median(by_ref, ENTITY_ROUNDS), "messages/s");
-    bench_print("entity", "remote_name", bench_median(by_name, ENTITY_ROUNDS), "messages/s");
-    bench_print("entity", "remote_ratio", bench_median(ratio, ENTITY_ROUNDS), "times");
+    far_measure(system, caller, tells, bench_option_value(options, "--way"));
     trp_node_close(node);
     bench_child_end(&child);
 }

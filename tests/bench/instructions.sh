@@ -6,7 +6,8 @@
 #
 # --functions adds those that have a third of an instruction or more. TROUPE_BUILDDIR says which build.
 # `remote` is a tell of 100 B to another process, both ends together, without the loops that wait: how long they turn is a
-# matter of time. TROUPE_REMOTE_DRIVER chooses the driver.
+# matter of time. TROUPE_REMOTE_DRIVER chooses the driver. `entity_ref` and `entity_name` are tells of 100 B to 10,000 actors of
+# another process in turn, entities there, by ref and by name.
 set -eu
 bench=${TROUPE_BUILDDIR:-.}/tests/bench/bench
 work=$(mktemp -d)
@@ -24,13 +25,19 @@ command -v valgrind >/dev/null || { echo "instructions.sh: needs valgrind" >&2; 
 [ ${#workloads[@]} -gt 0 ] || workloads=(pingpong count ring fanin big bigpayload text_fixed text_any)
 
 counted() { # counted WORKLOAD COUNT: "INSTRUCTIONS FUNCTION" of each, in this many messages
-    local options=() waits='^$'
-    if [ "$1" = remote ]; then
-        options=(--transport tcp --bytes 100)
-        waits='spin|sched_yield|trpi_cpu_relax|bench_now|clock_gettime'
-    fi
+    local workload=$1 options=() waits='^$'
+    case $1 in
+    remote) options=(--transport tcp --bytes 100) ;;
+    entity_ref | entity_name)
+        workload=entity
+        options=(--part remote --way "${1#entity_}")
+        ;;
+    esac
+    case $1 in
+    remote | entity_*) waits='spin|sched_yield|trpi_cpu_relax|bench_now|clock_gettime' ;;
+    esac
     rm -f "$work"/out.*
-    valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$work/out.%p" "$bench" "$1" --threads 1 --count "$2" \
+    valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$work/out.%p" "$bench" "$workload" --threads 1 --count "$2" \
         "${options[@]}" >"$work/log" 2>&1 || { cat "$work/log" >&2; return 1; }
     for out in "$work"/out.*; do
         callgrind_annotate --threshold=100 --auto=no "$out"

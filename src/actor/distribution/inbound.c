@@ -81,6 +81,13 @@ trpi_inbound_tell_run(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref 
     }
 }
 
+uint32_t
+trpi_inbound_entities(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
+                      const trpi_carrier *what, uint32_t count)
+{
+    return trpi_entity_arrived(ctx, trpi_ref_local(slot, generation), sender, what, count);
+}
+
 bool
 trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation)
 {

@@ -18,6 +18,10 @@ void trpi_inbound_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref
  * trpi_inbound_tell() does. The payloads fit the type, which is not NULL. */
 void trpi_inbound_tell_run(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
                            const trp_type *type, const uint8_t *records, uint32_t count);
+/* Deliver messages of one sender for entities, of parts, at once: at most TRPI_ARRIVALS_MAX. Return
+ * how many were, from the first on; the next one is to be delivered as a message. */
+uint32_t trpi_inbound_entities(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
+                               const trpi_carrier *what, uint32_t count);
 /* Is this actor alive? */
 bool trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation);
 /* A message to a selection on another node cannot be sent: its sender gets err at once.

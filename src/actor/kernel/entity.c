@@ -68,3 +68,17 @@ trpi_entity_ending(trp_ctx *ctx, trp_ref self, bool failed)
                     failed);
     }
 }
+
+uint32_t
+trpi_entity_arrived(trp_ctx *ctx, trp_ref to, trp_ref sender, const trpi_carrier *what,
+                    uint32_t count)
+{
+    /* acquire: pairs with entities_set() */
+    const trpi_entity_ops *ops =
+        atomic_load_explicit(&ctx->system->entity_ops, memory_order_acquire);
+
+    return ops == NULL || ops->arrived == NULL
+               ? 0
+               : ops->arrived(atomic_load_explicit(&ctx->system->entity_arg, memory_order_relaxed),
+                              ctx, to, sender, what, count);
+}

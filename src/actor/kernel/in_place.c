@@ -12,6 +12,8 @@
  *          own, for which the proxy has reserved room: a comparison and a copy a message. One turn
  *          in place delivers them when the buffer is full, before something else is told to that
  *          node, and when the entry is flushed. If the token is taken they become messages.
+ *          A message that carries another one (trpi_carrier) is gathered in its wire form, without
+ *          having been made; if it has to become a message it is decoded.
  * Must hold.
  *   in-place-E1  The order of a sender holds: its earlier messages are encoded, or wait in the
  *       proxy, which is then not idle, or in a chain, which is looked at first, or are gathered,
@@ -106,14 +108,25 @@ header_set(trp_msg *header, trp_ref to, trp_ref sender, const trp_type *type)
 
 /* ---- gathered messages ----------------------------------------------------------------------- */
 
-/* With the token: gather from now on what is like the message that was just delivered. */
+/* The length of a record may be written where its wire form has no room (trpi_tell_carried()). */
+enum { RECORDS_BYTES = TRPI_GATHER_BYTES + TRPI_RECORD_BYTES };
+
+static inline const trp_type *
+gather_type(const trpi_gather *gather)
+{
+    return gather->carrier != NULL ? gather->carrier : gather->type;
+}
+
+/* With the token: gather from now on what is like the message that was just delivered. Either type
+ * or carrier is NULL. */
 static void
-gather_open(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, const trp_type *type, size_t bytes)
+gather_open(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, const trp_type *type,
+            const trp_type *carrier, size_t bytes)
 {
     trpi_gather *gather = &ctx->gather;
     size_t granted;
 
-    if (gather->records == NULL && (gather->records = trpi_alloc(TRPI_GATHER_BYTES)) == NULL) {
+    if (gather->records == NULL && (gather->records = trpi_alloc(RECORDS_BYTES)) == NULL) {
         return;
     }
     granted = ctx->system->hooks->proxy_gather(proxy, TRPI_RECORD_BYTES + bytes);
@@ -123,6 +136,8 @@ gather_open(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, const trp_type *type, si
     trpi_assert(granted <= TRPI_GATHER_BYTES && gather->proxy == NULL);
     gather->to = to;
     gather->type = type;
+    gather->carrier = carrier;
+    gather->last_bytes = 0;
     gather->at = gather->records;
     gather->end = gather->records + granted;
     gather->granted = granted;
@@ -150,7 +165,8 @@ gather_end(trp_ctx *ctx, trpi_gather *taken)
     }
 }
 
-/* Reserve for each message what was granted for all of them; also for none. */
+/* Reserve for each message what was granted for all of them; also for none. Those that carry others
+ * have another size as a message: each is reserved when that is known, and then this is over. */
 static void
 gather_reserve_each(const trp_ctx *ctx, const trpi_gather *taken)
 {
@@ -160,12 +176,47 @@ gather_reserve_each(const trp_ctx *ctx, const trpi_gather *taken)
                                            bytes - taken->count * TRPI_RECORD_BYTES);
 }
 
+static void
+gather_release(const trp_ctx *ctx, const trpi_gather *taken)
+{
+    ctx->system->hooks->proxy_reserve_each(taken->proxy, taken->granted, 0, 0);
+}
+
+/* The payload of a message that carries another one, from its record, in scratch; room for it is
+ * reserved. false: it was a dead letter. */
+static bool
+carrier_restore(trp_ctx *ctx, const trpi_gather *taken, const uint8_t *record, size_t bytes,
+                trpi_buffer *scratch)
+{
+    const trpi_kernel_ops *hooks = ctx->system->hooks;
+
+    trpi_buffer_clear(scratch);
+    if (hooks->proxy_restore(taken->proxy, taken->carrier, record, bytes, scratch) != TRP_OK) {
+        hooks->dead_of(ctx->system, ctx->self, taken->to, TRP_DEAD_NO_MEMORY, taken->carrier, NULL,
+                       bytes);
+        return false;
+    }
+    hooks->proxy_reserve_each(taken->proxy, 0, 1, scratch->count);
+    return true;
+}
+
+/* With the token: deliver one message, for which there is a reservation. */
+static void
+deliver_reserved(trp_ctx *ctx, const trpi_gather *taken, void *payload, size_t bytes)
+{
+    far_msg msg;
+
+    header_set(&msg.header, taken->to, ctx->self, gather_type(taken));
+    msg.header.priv_from_node_flags |= TRPI_MSG_RESERVED;
+    msg.payload = (trp_msg_priv_moved){ payload, bytes, NULL, NULL };
+    taken->proxy->ops->deliver(ctx, taken->proxy, &msg.header);
+}
+
 /* With the token: deliver them one by one. The payload of each is aligned as in a message. */
 static NOINLINE void
 gather_deliver_each(trp_ctx *ctx, const trpi_gather *taken)
 {
     _Alignas(16) uint8_t payload[TRPI_GATHER_BYTES];
-    far_msg msg;
 
     gather_reserve_each(ctx, taken);
     for (const uint8_t *at = taken->records; at < taken->at;) {
@@ -173,11 +224,26 @@ gather_deliver_each(trp_ctx *ctx, const trpi_gather *taken)
 
         memcpy(payload, at + TRPI_RECORD_BYTES, bytes);
         at += TRPI_RECORD_BYTES + bytes;
-        header_set(&msg.header, taken->to, ctx->self, taken->type);
-        msg.header.priv_from_node_flags |= TRPI_MSG_RESERVED;
-        msg.payload = (trp_msg_priv_moved){ payload, bytes, NULL, NULL };
-        taken->proxy->ops->deliver(ctx, taken->proxy, &msg.header);
+        deliver_reserved(ctx, taken, payload, bytes);
     }
+}
+
+/* The same for those that carry others. */
+static NOINLINE void
+carriers_deliver_each(trp_ctx *ctx, const trpi_gather *taken)
+{
+    trpi_buffer scratch = { 0 };
+
+    for (const uint8_t *at = taken->records; at < taken->at;) {
+        size_t bytes = trpi_get_u32(at);
+
+        if (carrier_restore(ctx, taken, at + TRPI_RECORD_BYTES, bytes, &scratch)) {
+            deliver_reserved(ctx, taken, scratch.data, scratch.count);
+        }
+        at += TRPI_RECORD_BYTES + bytes;
+    }
+    gather_release(ctx, taken);
+    trpi_buffer_fini(&scratch);
 }
 
 /* With the token: deliver what was taken. */
@@ -185,14 +251,18 @@ static void
 gather_deliver(trp_ctx *ctx, trpi_gather *taken)
 {
     trpi_gathered gathered = { taken->records, (size_t)(taken->at - taken->records), taken->count,
-                               taken->granted };
+                               taken->carrier != NULL, taken->granted };
     trp_msg header;
 
-    header_set(&header, taken->to, ctx->self, taken->type);
+    header_set(&header, taken->to, ctx->self, gather_type(taken));
     if (taken->count == 0) {
-        gather_reserve_each(ctx, taken);
+        gather_release(ctx, taken);
     } else if (!ctx->system->hooks->proxy_gathered(taken->proxy, &header, &gathered)) {
-        gather_deliver_each(ctx, taken);
+        if (gathered.carries) {
+            carriers_deliver_each(ctx, taken);
+        } else {
+            gather_deliver_each(ctx, taken);
+        }
     }
     trpi_count(ctx, &ctx->stats->processed, taken->count);
     gather_end(ctx, taken);
@@ -203,18 +273,30 @@ static NOINLINE void
 gather_push(trp_ctx *ctx, trpi_gather *taken)
 {
     const trpi_kernel_ops *hooks = ctx->system->hooks;
+    const trp_type *type = gather_type(taken);
     trp_msg *first = NULL, *last = NULL;
+    trpi_buffer scratch = { 0 };
 
-    gather_reserve_each(ctx, taken);
+    if (taken->carrier == NULL) {
+        gather_reserve_each(ctx, taken);
+    }
     for (const uint8_t *at = taken->records; at < taken->at;) {
         size_t bytes = trpi_get_u32(at);
-        trp_msg *msg = trpi_msg_make(ctx->cache, taken->to, ctx->self, taken->type,
-                                     at + TRPI_RECORD_BYTES, bytes);
+        const uint8_t *payload = at + TRPI_RECORD_BYTES;
+        trp_msg *msg;
 
-        at += TRPI_RECORD_BYTES + bytes;
+        at = payload + bytes;
+        if (taken->carrier != NULL) {
+            if (!carrier_restore(ctx, taken, payload, bytes, &scratch)) {
+                continue;
+            }
+            payload = scratch.data;
+            bytes = scratch.count;
+        }
+        msg = trpi_msg_make(ctx->cache, taken->to, ctx->self, type, payload, bytes);
         if (msg == NULL) {
             hooks->proxy_unreserve(taken->proxy, bytes);
-            hooks->dead_of(ctx->system, ctx->self, taken->to, TRP_DEAD_NO_MEMORY, taken->type, NULL,
+            hooks->dead_of(ctx->system, ctx->self, taken->to, TRP_DEAD_NO_MEMORY, type, NULL,
                            bytes);
             continue;
         }
@@ -226,6 +308,10 @@ gather_push(trp_ctx *ctx, trpi_gather *taken)
         }
         last = msg;
     }
+    if (taken->carrier != NULL) {
+        gather_release(ctx, taken);
+    }
+    trpi_buffer_fini(&scratch);
     if (first != NULL && trpi_mailbox_push(taken->proxy, first, last)) {
         trpi_schedule(ctx, taken->proxy);
     }
@@ -281,10 +367,96 @@ trpi_gather_renew(trp_ctx *ctx, size_t bytes)
     gather_deliver(ctx, &taken);
     proxy_look(ctx, proxy, true);
     if (atomic_load_explicit(&proxy->overloaded, RELAXED) == 0) {
-        gather_open(ctx, proxy, taken.to, taken.type, bytes);
+        gather_open(ctx, proxy, taken.to, taken.type, taken.carrier, bytes);
     }
     token_give_back(ctx, proxy);
     return ctx->gather.proxy != NULL;
+}
+
+/* ---- gathered messages that carry others ----------------------------------------------------- */
+
+static inline bool
+gather_fits(const trpi_gather *gather, size_t bytes)
+{
+    return (size_t)(gather->end - gather->at) >= TRPI_RECORD_BYTES + bytes;
+}
+
+/* Write the wire form behind the records; the buffer may become a larger one. 0: it has none. */
+static size_t
+carrier_write(const trp_ctx *ctx, trpi_gather *gather, const trpi_carrier *what)
+{
+    size_t begin = (size_t)(gather->at - gather->records) + TRPI_RECORD_BYTES;
+    size_t room = (size_t)(gather->end - gather->records);
+    trpi_buffer out = { gather->records, begin, RECORDS_BYTES };
+    bool written = ctx->system->hooks->proxy_carry(gather->proxy, what, &out);
+
+    if (UNLIKELY(out.data != gather->records)) {
+        gather->records = out.data;
+        gather->at = out.data + begin - TRPI_RECORD_BYTES;
+        gather->end = out.data + room;
+    }
+    return written ? out.count - begin : 0;
+}
+
+bool
+trpi_tell_carried(trp_ctx *ctx, trp_ref to, const trpi_carrier *what)
+{
+    trpi_gather *gather = &ctx->gather;
+
+    if (what->type != gather->carrier || to.slot != gather->to.slot || to.node != gather->to.node ||
+        to.generation != gather->to.generation || ctx->fast_path_node != TRPI_NODE_SELF ||
+        what->bytes > TRPI_GATHER_BYTES) {
+        return false;
+    }
+    if (UNLIKELY(!gather_fits(gather, gather->last_bytes)) &&
+        !trpi_gather_renew(ctx, gather->last_bytes)) {
+        return false;
+    }
+    for (;;) {
+        size_t bytes = carrier_write(ctx, gather, what);
+
+        if (bytes == 0) {
+            return false;
+        }
+        if (LIKELY(gather_fits(gather, bytes))) {
+            trpi_put_u32(gather->at, (uint32_t)bytes);
+            gather->at += TRPI_RECORD_BYTES + bytes;
+            gather->count++;
+            gather->last_bytes = (uint32_t)bytes;
+            return true;
+        }
+        if (gather->count == 0 || !trpi_gather_renew(ctx, bytes)) {
+            return false;
+        }
+    }
+}
+
+void
+trpi_carriers_expect(trp_ctx *ctx, trp_ref to, const trp_type *type, size_t bytes)
+{
+    trp_dead_reason reason;
+    bool slow;
+    trpi_cell *proxy;
+    const trpi_chain *chain;
+    uint32_t index;
+
+    if (ctx->cell == NULL || !ctx->chaining || ctx->gather.proxy != NULL ||
+        ctx->fast_path_node != TRPI_NODE_SELF || to.node <= TRPI_NODE_SELF ||
+        ctx->chains_open == 0) {
+        return;
+    }
+    proxy = ctx->system->hooks->proxy(ctx->system, to.node, &reason, &slow);
+    if (proxy == NULL || slow || atomic_load_explicit(&proxy->overloaded, RELAXED) != 0) {
+        return;
+    }
+    index = trpi_cell_slot(proxy) % TRPI_CHAINS;
+    chain = &ctx->chains[index];
+    /* in-place-E5 */
+    if (chain->cell == proxy && chain->run == ctx->run && chain->first == NULL &&
+        (ctx->chains_open & 1ull << index) != 0 && idle_claim(proxy)) {
+        gather_open(ctx, proxy, to, NULL, type, bytes);
+        token_give_back(ctx, proxy);
+    }
 }
 
 /* ---- one message ----------------------------------------------------------------------------- */
@@ -387,7 +559,7 @@ trpi_in_place_tell(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, trp_ref sender,
     if (message_note(ctx, proxy, what->bytes >= LARGE_BYTES) && again &&
         ctx->gather.proxy == NULL && sender.node == ctx->self.node &&
         sender.slot == ctx->self.slot && sender.generation == ctx->self.generation) {
-        gather_open(ctx, proxy, to, what->type, what->bytes);
+        gather_open(ctx, proxy, to, what->type, NULL, what->bytes);
     }
     token_give_back(ctx, proxy);
     return is_to_look(ctx, proxy) ? TRPI_IN_PLACE_LOOK : TRPI_IN_PLACE_DONE;

@@ -14,6 +14,7 @@
 #include <troupe/actor.h>
 
 #include "actor/kernel/open.h"
+#include "base/buffer.h"
 
 struct trpi_cell;
 struct trpi_kind_ops;
@@ -87,6 +88,12 @@ typedef struct trpi_kernel_ops {
     /* With the proxy's token: deliver what was gathered. false: nothing was done. */
     bool (*proxy_gathered)(struct trpi_cell *proxy, const trp_msg *msg,
                            const trpi_gathered *gathered);
+    /* Append the wire form of a message that carries another one, as a record has it; without the
+     * token. false: nothing was appended, it cannot be a record. */
+    bool (*proxy_carry)(struct trpi_cell *proxy, const trpi_carrier *what, trpi_buffer *out);
+    /* Append the payload of the message that a record is the wire form of. */
+    trp_err (*proxy_restore)(struct trpi_cell *proxy, const trp_type *type, const uint8_t *record,
+                             size_t bytes, trpi_buffer *out);
     /* Instead: reserve for each of so many messages, with so many bytes of payload in all, what was
      * granted for all of them. */
     void (*proxy_reserve_each)(struct trpi_cell *proxy, size_t granted, uint32_t count,

@@ -36,8 +36,24 @@ typedef struct trpi_gathered {
     const uint8_t *records;
     size_t bytes; /* of all records */
     uint32_t count;
+    bool carries;   /* each has the wire form of a trpi_carrier */
     size_t granted; /* bytes that were reserved for them */
 } trpi_gathered;
+/* A message that carries another one, as its parts: they need not stand together, as in the payload
+ * of a message of this type. All are borrowed. */
+typedef struct trpi_carrier {
+    const trp_type *type;
+    const void *head, *name; /* head knows the length of name */
+    const trp_type *inner;   /* of the message that is carried */
+    const void *payload;
+    size_t bytes;
+} trpi_carrier;
+/* Tell an actor of another node, as the running actor, a message of parts, if others like it are
+ * gathered at present. false: nothing was done. */
+bool trpi_tell_carried(trp_ctx *ctx, trp_ref to, const trpi_carrier *what);
+/* The running actor has told `to` a message of this type with so many bytes, and perhaps tells more
+ * like it in this run: gather those. */
+void trpi_carriers_expect(trp_ctx *ctx, trp_ref to, const trp_type *type, size_t bytes);
 /* Tell an actor of this system so many records, in their order; each payload fits the type.
  * Where the actor takes all messages they are pushed as one chain; else each is told by itself. */
 void trpi_tell_run(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
@@ -78,6 +94,7 @@ trpi_msg_stored(const trp_msg *msg)
  * An entity is an actor that is found by a name that outlives it. A message that was told to it as
  * an entity is not lost when that incarnation has ended: it is given to the ops. */
 #define TRPI_MSG_ENTITY TRPI_MSG_RESERVED /* header flag of a message to an actor of this system */
+#define TRPI_ARRIVALS_MAX 16u
 typedef struct trpi_entity_ops {
     /* A message that was told to an entity was left in its mailbox or stash. Borrows msg. false: it
      * is a dead letter. Thread: that of the cell's run. */
@@ -85,6 +102,11 @@ typedef struct trpi_entity_ops {
     /* An actor has ended: its post_stop is over, its state freed, its ref is about to become stale.
      * failed: its supervisor stopped it because of a failure. Thread: the actor's. */
     void (*ending)(void *arg, trp_ctx *ctx, trp_ref self, bool failed);
+    /* Messages of one sender for entities, of parts, have come from another node for `to`. Return
+     * how many were told, from the first on; the next one is to be told as a message. count: at
+     * most TRPI_ARRIVALS_MAX. Thread: any, within trpi_inbound_begin(). */
+    uint32_t (*arrived)(void *arg, trp_ctx *ctx, trp_ref to, trp_ref sender,
+                        const trpi_carrier *what, uint32_t count);
 } trpi_entity_ops;
 /* Once in the life of a system. Thread: any. Errors: TRP_EEXIST. */
 trp_err trpi_system_entities_set(trp_system *system, const trpi_entity_ops *ops, void *arg);
@@ -95,6 +117,11 @@ void *trpi_ctx_entities(const trp_ctx *ctx);          /* the same, of a ctx's sy
  * was done: that incarnation has ended, or the message is not of the usual kind. */
 bool trpi_tell_live(trp_ctx *ctx, uint32_t slot, uint32_t generation, const trp_type *type,
                     const void *payload, size_t bytes);
+/* The same with any sender, and any message. */
+bool trpi_tell_live_as(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
+                       const trp_type *type, const void *payload, size_t bytes);
+/* A hint: that is told soon. */
+void trpi_live_prefetch(const trp_ctx *ctx, uint32_t slot);
 /* The same with a message, which has its sender. Takes msg, on success only. */
 bool trpi_send_live(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_msg *msg);
 /* Make a message as trpi_tell() would tell it, with the present interaction. NULL: it was a dead

@@ -65,15 +65,17 @@ typedef struct trpi_chain {
 } trpi_chain;
 
 /* Messages of the running actor to one of another node, which are gathered as records without the
- * token of the proxy (in_place.c). type and proxy NULL: there are none. */
+ * token of the proxy (in_place.c). proxy NULL: there are none. */
 typedef struct trpi_gather {
     trp_ref to;
-    const trp_type *type;
-    uint8_t *at, *end; /* of the next record, and of the room that was granted */
-    uint8_t *records;  /* TRPI_GATHER_BYTES, made at first use */
+    const trp_type *type;    /* NULL: none, or messages that carry others */
+    const trp_type *carrier; /* of those: records have their wire form; else NULL */
+    uint8_t *at, *end;       /* of the next record, and of the room that was granted */
+    uint8_t *records;        /* TRPI_GATHER_BYTES, made at first use */
     trpi_cell *proxy;
     size_t granted;
     uint32_t count;
+    uint32_t last_bytes; /* with carrier: of the record before */
 } trpi_gather;
 
 /* The state of one turn; a nested turn saves and restores it whole (nested_turn.c). */
@@ -196,6 +198,8 @@ void trpi_chains_flush(trp_ctx *ctx);
 /* entity.c: trpi_entity_ops. left: true, the message was taken over. */
 bool trpi_entity_left(trp_ctx *ctx, trp_ref to, const trp_msg *msg);
 void trpi_entity_ending(trp_ctx *ctx, trp_ref self, bool failed);
+uint32_t trpi_entity_arrived(trp_ctx *ctx, trp_ref to, trp_ref sender, const trpi_carrier *what,
+                             uint32_t count);
 /* tell.c: queue msg for a cell of this system, or route it. Takes msg. */
 void trpi_tell_deliver(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg);
 /* Make the message that trpi_tell() would tell, with the carried interaction. NULL: no memory. */

@@ -46,6 +46,38 @@ trpi_tell_prepare(trp_ctx *ctx, trp_ref sender, const trp_type *type, const void
     return NULL;
 }
 
+void
+trpi_live_prefetch(const trp_ctx *ctx, uint32_t slot)
+{
+    trpi_cell *cell = trpi_cells_at(ctx->cells, slot);
+
+    if (cell != NULL) {
+        __builtin_prefetch(cell, 1); /* the senders' line */
+    }
+}
+
+bool
+trpi_tell_live_as(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
+                  const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_ref to = { TRPI_NODE_SELF, slot, generation, 0 };
+    trpi_cell *cell = trpi_cells_at(ctx->cells, slot);
+    trp_msg *msg;
+
+    /* relaxed: an early check only, as in trpi_tell() */
+    if (cell == NULL || atomic_load_explicit(&cell->generation, RELAXED) != generation ||
+        ctx->fast_path_node != TRPI_NODE_SELF) {
+        return false;
+    }
+    msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+    if (msg == NULL) {
+        return false;
+    }
+    msg->priv_from_node_flags |= TRPI_MSG_ENTITY;
+    trpi_tell_deliver(ctx, cell, to, msg);
+    return true;
+}
+
 bool
 trpi_send_live(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_msg *msg)
 {

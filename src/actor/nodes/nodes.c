@@ -261,6 +261,23 @@ trpi_proxy_gathered(trpi_cell *proxy, const trp_msg *msg, const trpi_gathered *g
     return entry->ops->gathered(entry->arg, msg, gathered);
 }
 
+bool
+trpi_proxy_carry(trpi_cell *proxy, const trpi_carrier *what, trpi_buffer *out)
+{
+    trpi_node *entry = proxy->state;
+
+    return entry->ops->carry != NULL && entry->ops->carry(entry->arg, what, out);
+}
+
+trp_err
+trpi_proxy_restore(trpi_cell *proxy, const trp_type *type, const uint8_t *record, size_t bytes,
+                   trpi_buffer *out)
+{
+    trpi_node *entry = proxy->state;
+
+    return entry->ops->restore(entry->arg, type, record, bytes, out);
+}
+
 void
 trpi_proxy_reserve_each(trpi_cell *proxy, size_t granted, uint32_t count, size_t bytes)
 {

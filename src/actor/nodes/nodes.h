@@ -36,6 +36,9 @@ bool trpi_proxy_again(trpi_cell *proxy, const trp_msg *msg, const void *payload,
  * by one (kernel_ops.h). */
 size_t trpi_proxy_gather(trpi_cell *proxy, size_t need);
 bool trpi_proxy_gathered(trpi_cell *proxy, const trp_msg *msg, const trpi_gathered *gathered);
+bool trpi_proxy_carry(trpi_cell *proxy, const trpi_carrier *what, trpi_buffer *out);
+trp_err trpi_proxy_restore(trpi_cell *proxy, const trp_type *type, const uint8_t *record,
+                           size_t bytes, trpi_buffer *out);
 void trpi_proxy_reserve_each(trpi_cell *proxy, size_t granted, uint32_t count, size_t bytes);
 /* With its token: is there room for trp_try_tell(), without a reservation? false: reserve. */
 bool trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes);

@@ -4,6 +4,7 @@
 
 #include "actor/kernel/open.h"
 #include "base/address.h"
+#include "base/buffer.h"
 
 /* ---- node numbers (see kernel/open.h) -------------------------------------------------------- */
 /* Find or add the number of a node; it is valid until trpi_node_terminated(), and may have ended
@@ -67,9 +68,10 @@ typedef struct trpi_proxy_ops {
      * bounded: and if admits() would let it in. msg is a header only. false: nothing was done.
      * By the runner. NULL: never. */
     bool (*again)(void *arg, const trp_msg *msg, const void *payload, size_t bytes, bool bounded);
-    /* After again() or gathered() was true: may the teller gather further messages like it, as
-     * records, of which the next one has `need` bytes? Return how many bytes of them there is room
-     * for, as for reserve(); they are reserved. 0: none. By the runner. NULL: never. */
+    /* After again() or gathered() was true, or deliver() had one that carries another: may the
+     * teller gather further messages like it, as records, of which the next one has `need` bytes?
+     * Return how many bytes of them there is room for, as for reserve(); they are reserved. 0:
+     * none. By the runner. NULL: never. */
     size_t (*gather)(void *arg, size_t need);
     /* Deliver the gathered messages, and use what was granted for them. msg is a header only. By
      * the runner, who may have delivered others meanwhile. false: nothing was done. */
@@ -77,6 +79,13 @@ typedef struct trpi_proxy_ops {
     /* Or change what was granted into a reservation of each message, which follows to deliver()
      * with TRPI_MSG_RESERVED. count 0: release it. Thread: any. */
     void (*reserve_each)(void *arg, size_t granted, uint32_t count, size_t bytes);
+    /* Append the wire form of a message that carries another one, as a record of gathered() has it.
+     * false: nothing was appended; it follows to deliver(). Thread: any; before release(). NULL:
+     * never. */
+    bool (*carry)(void *arg, const trpi_carrier *what, trpi_buffer *out);
+    /* Append the payload of the message that a record is the wire form of. Errors: TRP_ENOMEM. */
+    trp_err (*restore)(void *arg, const trp_type *type, const uint8_t *record, size_t bytes,
+                       trpi_buffer *out);
 } trpi_proxy_ops;
 /* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST,
  * TRP_ECLOSED (it has ended). */

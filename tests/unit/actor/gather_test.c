@@ -9,6 +9,9 @@
 #include "base/wire.h"
 
 enum { SENDERS = 4, ROUNDS = 2000, ROOM = 40 }; /* three records of a number */
+/* A message that carries a number: as a message that and as much again, on the wire a byte less. */
+enum { CARRIED_BYTES = 16, CARRIED_WIRE_BYTES = 15 };
+#define CARRIER (&trp_string_type)
 
 /* Remoting that counts. The lock of its fields is the proxy's token. */
 typedef struct wire {
@@ -19,8 +22,10 @@ typedef struct wire {
     uint64_t delivered;
     _Atomic uint64_t seen, together, one_by_one; /* for other threads */
     atomic_size_t reserved;
-    size_t room;      /* that gather() grants */
-    uint32_t refuses; /* each so many-th: gather() and gathered() do; 0: none */
+    size_t room;       /* that gather() grants */
+    uint32_t refuses;  /* each so many-th: gather() and gathered() do; 0: none */
+    bool carries_none; /* carry() refuses */
+    _Atomic uint64_t restored;
     uint32_t asked;
 } wire;
 static wire w;
@@ -79,7 +84,7 @@ wire_again(void *arg, const trp_msg *header, const void *payload, size_t bytes, 
     (void)arg;
     (void)bytes;
     (void)bounded;
-    if (!wire_is_like_last(header)) {
+    if (!wire_is_like_last(header) || header->priv_type == CARRIER->number) {
         return false;
     }
     memcpy(&what, payload, sizeof what);
@@ -118,9 +123,11 @@ wire_gathered(void *arg, const trp_msg *header, const trpi_gathered *gathered)
     for (; at < gathered->bytes; count++) {
         int64_t what;
 
-        UNIT_EQUAL(trpi_get_u32(gathered->records + at), sizeof what);
+        size_t bytes = gathered->carries ? CARRIED_WIRE_BYTES : sizeof what;
+
+        UNIT_EQUAL(trpi_get_u32(gathered->records + at), bytes);
         memcpy(&what, gathered->records + at + TRPI_RECORD_BYTES, sizeof what);
-        at += TRPI_RECORD_BYTES + sizeof what;
+        at += TRPI_RECORD_BYTES + bytes;
         wire_number(header, what);
     }
     UNIT_EQUAL(count, gathered->count);
@@ -133,8 +140,41 @@ static void
 wire_reserve_each(void *arg, size_t granted, uint32_t count, size_t bytes)
 {
     (void)arg;
-    UNIT_EQUAL(bytes, count * sizeof(int64_t));
+    UNIT_TRUE(bytes == count * sizeof(int64_t) || bytes == count * CARRIED_BYTES);
     atomic_fetch_add(&w.reserved, bytes - granted);
+}
+
+static void
+wire_unreserve(void *arg, size_t bytes)
+{
+    (void)arg;
+    atomic_fetch_sub(&w.reserved, bytes);
+}
+
+static bool
+wire_carry(void *arg, const trpi_carrier *what, trpi_buffer *out)
+{
+    static const uint8_t behind[CARRIED_WIRE_BYTES - sizeof(int64_t)] = { 0 };
+
+    (void)arg;
+    UNIT_TRUE(what->type == CARRIER && what->inner == &trp_i64_type);
+    if (w.carries_none) {
+        return false;
+    }
+    UNIT_EQUAL(trpi_buffer_append(out, what->payload, what->bytes, TRPI_BUFFER_NO_LIMIT), TRP_OK);
+    UNIT_EQUAL(trpi_buffer_append(out, behind, sizeof behind, TRPI_BUFFER_NO_LIMIT), TRP_OK);
+    return true;
+}
+
+static trp_err
+wire_restore(void *arg, const trp_type *type, const uint8_t *record, size_t bytes, trpi_buffer *out)
+{
+    (void)arg;
+    UNIT_TRUE(type == CARRIER);
+    UNIT_EQUAL(bytes, CARRIED_WIRE_BYTES);
+    UNIT_EQUAL(trpi_buffer_append(out, record, bytes, TRPI_BUFFER_NO_LIMIT), TRP_OK);
+    atomic_fetch_add(&w.restored, 1);
+    return trpi_buffer_append(out, "", 1, TRPI_BUFFER_NO_LIMIT);
 }
 
 static trp_system *
@@ -145,7 +185,10 @@ wire_open(uint32_t workers)
                                         .again = wire_again,
                                         .gather = wire_gather,
                                         .gathered = wire_gathered,
-                                        .reserve_each = wire_reserve_each };
+                                        .reserve_each = wire_reserve_each,
+                                        .unreserve = wire_unreserve,
+                                        .carry = wire_carry,
+                                        .restore = wire_restore };
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
 
     options.workers = workers;
@@ -164,11 +207,25 @@ static _Atomic int turns;
 
 /* Tells of one turn. */
 typedef struct order {
-    int64_t count; /* of tells */
-    int64_t other; /* this one is for another actor of that node; 0: none */
-    bool tries;    /* trp_try_tell() */
-    bool fails;    /* after the last one */
+    int64_t count;   /* of tells */
+    int64_t other;   /* this one is for another actor of that node; 0: none */
+    bool tries;      /* trp_try_tell() */
+    bool fails;      /* after the last one */
+    int64_t carries; /* each so many-th carries a number; 0: none */
 } order;
+
+/* As the sharding room tells an entity of another node. */
+static void
+tell_carrying(trp_ctx *ctx, trp_ref to, int64_t number)
+{
+    trpi_carrier what = { CARRIER, NULL, NULL, &trp_i64_type, &number, sizeof number };
+    int64_t both[] = { number, 0 };
+
+    if (!trpi_tell_carried(ctx, to, &what)) {
+        trpi_tell(ctx, to, trp_self(ctx), CARRIER, both, sizeof both);
+        trpi_carriers_expect(ctx, to, CARRIER, sizeof both);
+    }
+}
 
 static trp_err
 teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -183,7 +240,9 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     for (int64_t i = 1; i <= o->count; i++) {
         trp_ref to = i == o->other ? other : w.far;
 
-        if (o->tries) {
+        if (o->carries != 0 && i % o->carries == 0) {
+            tell_carrying(ctx, to, next);
+        } else if (o->tries) {
             UNIT_EQUAL(trp_try_tell(ctx, to, &trp_i64_type, &next, sizeof next), TRP_OK);
         } else {
             trp_tell(ctx, to, &trp_i64_type, &next, sizeof next);
@@ -310,6 +369,68 @@ an_actor_that_fails_has_told_them(void)
     stage_close(system);
 }
 
+/* in-place-E1, in-place-E5: in their wire form, and as messages where the route wants those. */
+static void
+messages_that_carry_others_are_delivered_together(void)
+{
+    trp_ref ref;
+    trp_system *system = teller_open(&ref);
+    uint64_t told = 0;
+
+    turn(ref, (order){ .count = 2, .carries = 1 });
+    all_is_there(told += 2);
+    turn(ref, (order){ .count = 8, .carries = 1 }); /* one leaves at once, 1, 2, 2, 2 */
+    all_is_there(told += 8);
+    UNIT_EQUAL(atomic_load(&w.together), 6);
+    UNIT_EQUAL(atomic_load(&w.restored), 0);
+    for (int64_t i = 1; i <= 6; i++) { /* between others, and to others */
+        turn(ref, (order){ .count = 30, .carries = i, .other = 30 - i });
+        all_is_there(told += 30);
+    }
+    for (uint32_t i = 1; i <= 5; i++) {
+        w.refuses = i;
+        turn(ref, (order){ .count = 20, .carries = 1 });
+        all_is_there(told += 20);
+    }
+    UNIT_TRUE(atomic_load(&w.restored) > 0);
+    w.refuses = 0;
+    turn(ref, (order){ .count = 10, .carries = 1, .fails = true });
+    all_is_there(told += 10);
+    stage_close(system);
+}
+
+static void
+what_has_no_wire_form_is_told_as_a_message(void)
+{
+    trp_ref ref;
+    trp_system *system = teller_open(&ref);
+
+    w.carries_none = true;
+    turn(ref, (order){ .count = 20, .carries = 1 });
+    all_is_there(20);
+    UNIT_EQUAL(atomic_load(&w.together), 0);
+    stage_close(system);
+}
+
+/* The room that was granted may be one byte short. */
+static void
+a_record_that_does_not_fit_is_told_as_a_message(void)
+{
+    trp_ref ref;
+    trp_system *system = teller_open(&ref);
+    uint64_t told = 0;
+
+    for (size_t room = 0; room <= 2 * (TRPI_RECORD_BYTES + CARRIED_BYTES) + 1; room++) {
+        uint64_t before = atomic_load(&w.together);
+
+        w.room = room;
+        turn(ref, (order){ .count = 10, .carries = 1 });
+        all_is_there(told += 10);
+        UNIT_EQUAL(atomic_load(&w.together) > before, room >= TRPI_RECORD_BYTES + CARRIED_BYTES);
+    }
+    stage_close(system);
+}
+
 /* ---- several senders ------------------------------------------------------------------------- */
 
 typedef struct sender_state {
@@ -329,7 +450,11 @@ sender_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     for (int64_t i = 0; i <= (s->rounds * s->number) % 13; i++) {
         int64_t what = s->number << 32 | s->next++;
 
-        trp_tell(ctx, w.far, &trp_i64_type, &what, sizeof what);
+        if (s->number % 2 == 0) {
+            tell_carrying(ctx, w.far, what);
+        } else {
+            trp_tell(ctx, w.far, &trp_i64_type, &what, sizeof what);
+        }
     }
     if (++s->rounds == ROUNDS) {
         atomic_fetch_add(&noted_seen, (uint64_t)s->next);
@@ -366,5 +491,8 @@ UNIT(what_is_told_another_actor_there_comes_behind)
 UNIT(what_cannot_join_is_delivered_one_by_one)
 UNIT(what_is_longer_than_the_room_is_not_gathered)
 UNIT(an_actor_that_fails_has_told_them)
+UNIT(messages_that_carry_others_are_delivered_together)
+UNIT(what_has_no_wire_form_is_told_as_a_message)
+UNIT(a_record_that_does_not_fit_is_told_as_a_message)
 UNIT(senders_on_several_workers_keep_their_order)
 UNIT_END

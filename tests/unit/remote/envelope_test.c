@@ -92,8 +92,101 @@ a_cut_envelope_is_refused(void)
     trpi_serializers_fini(&serializers);
 }
 
+static trpi_carrier
+parts_of(const full *f, const trp_type *inner, const void *payload, size_t bytes)
+{
+    return (trpi_carrier){ &trpi_entity_envelope_type, &f->head, f->id, inner, payload, bytes };
+}
+
+/* One that is never made has the same wire form, and need not be made where it arrives. */
+static void
+an_envelope_in_parts_is_the_same_on_the_wire(void)
+{
+    trpi_buffer whole = { 0 }, parts = { 0 }, scratch = { 0 };
+    envelope_encode(&whole);
+    trpi_node_map map = map_of(&own, 1, 2);
+    full f;
+    memset(&f, 0, sizeof f);
+    f.head.entity_type = 77;
+    f.head.epoch = 1ull << 40;
+    f.head.gate = (trp_ref){ 1, 20, 21, 0 };
+    f.head.shard = 9;
+    f.head.id_bytes = ID_BYTES;
+    f.head.kind = 1;
+    memcpy(f.id, "order", ID_BYTES);
+    f.item = item_of(1);
+    trpi_carrier what = parts_of(&f, &carried_item_type, &f.item, sizeof f.item);
+    UNIT_REQUIRE(trpi_entity_encode(&what, &map, &parts) == TRP_OK);
+    UNIT_EQUAL(map.third_count, 0);
+    UNIT_REQUIRE(parts.count == whole.count);
+    UNIT_EQUAL(memcmp(parts.data, whole.data, whole.count), 0);
+
+    /* the sender itself makes a message of it, if it cannot go as it is */
+    f.head.type = carried_item_type.number;
+    UNIT_REQUIRE(trpi_decode(&trpi_serializer_entity, &trpi_entity_envelope_type, parts.data,
+                             parts.count, &map, &scratch) == TRP_OK);
+    UNIT_REQUIRE(scratch.count == sizeof f);
+    UNIT_EQUAL(memcmp(scratch.data, &f, sizeof f), 0);
+    scratch.count = 0;
+
+    trpi_entity_envelope head;
+    trpi_node_map back = map_of(&own, 2, 1);
+    UNIT_REQUIRE(trpi_entity_decode(parts.data, parts.count, &back, NULL, &scratch, &head, &what) ==
+                 TRP_OK);
+    UNIT_EQUAL(head.epoch, 1ull << 40);
+    UNIT_EQUAL(head.type, carried_item_type.number);
+    UNIT_TRUE(trp_ref_equal(head.gate, (trp_ref){ 2, 20, 21, 0 }));
+    UNIT_EQUAL(memcmp(what.name, "order", ID_BYTES), 0);
+    UNIT_REQUIRE(what.inner == &carried_item_type && what.bytes == sizeof(carried_item));
+    carried_item item;
+    UNIT_TRUE(what.payload == NULL && scratch.count == sizeof item); /* it is there */
+    memcpy(&item, scratch.data, sizeof item);
+    UNIT_EQUAL(item.number, -5);
+    for (size_t count = 0; count < WIRE_HEAD + ID_BYTES; count++) {
+        UNIT_EQUAL(trpi_entity_decode(parts.data, count, &back, NULL, &scratch, &head, &what),
+                   TRP_EDATA);
+    }
+    UNIT_EQUAL(trpi_entity_decode(parts.data, parts.count - 1, &back, NULL, &scratch, &head, &what),
+               TRP_EDATA);            /* the last field is cut */
+    trpi_put_u64(parts.data + 16, 1); /* a type of tomorrow: it is to arrive without its message */
+    UNIT_EQUAL(trpi_entity_decode(parts.data, parts.count, &back, NULL, &scratch, &head, &what),
+               TRP_EDATA);
+    trpi_buffer_fini(&scratch);
+    trpi_buffer_fini(&parts);
+    trpi_buffer_fini(&whole);
+}
+
+static void
+a_plain_message_stays_where_it_is(void)
+{
+    trpi_buffer wire = { 0 }, scratch = { 0 };
+    trpi_node_map map = map_of(&own, 1, 2);
+    trpi_entity_envelope head;
+    full f = { .head = { .id_bytes = ID_BYTES }, .id = "order" };
+    trpi_carrier what = parts_of(&f, &trp_bytes_type, "0123456789", 10);
+    UNIT_REQUIRE(trpi_entity_encode(&what, &map, &wire) == TRP_OK);
+    UNIT_EQUAL(wire.count, WIRE_HEAD + ID_BYTES + 10);
+    UNIT_REQUIRE(trpi_entity_decode(wire.data, wire.count, &map, &trp_bytes_type, &scratch, &head,
+                                    &what) == TRP_OK);
+    UNIT_TRUE(trp_ref_is_none(head.gate));
+    UNIT_TRUE(what.payload == wire.data + WIRE_HEAD + ID_BYTES && what.bytes == 10);
+    UNIT_EQUAL(scratch.count, 0);
+    what = parts_of(&f, &trp_i64_type, "01234567", 8);
+    wire.count = 0;
+    UNIT_REQUIRE(trpi_entity_encode(&what, &map, &wire) == TRP_OK);
+    UNIT_EQUAL(trpi_entity_decode(wire.data, wire.count - 1, &map, &trp_bytes_type, &scratch, &head,
+                                  &what),
+               TRP_EDATA); /* it is not the type's size */
+    what = parts_of(&f, &trpi_entity_envelope_type, &f, sizeof f);
+    UNIT_EQUAL(trpi_entity_encode(&what, &map, &wire), TRP_ENOTYPE); /* serializer-entity-V2 */
+    trpi_buffer_fini(&scratch);
+    trpi_buffer_fini(&wire);
+}
+
 UNIT_BEGIN("envelope")
 UNIT(what_an_envelope_carries_comes_back)
 UNIT(what_cannot_be_read_leaves_its_envelope)
+UNIT(an_envelope_in_parts_is_the_same_on_the_wire)
+UNIT(a_plain_message_stays_where_it_is)
 UNIT(a_cut_envelope_is_refused)
 UNIT_END
