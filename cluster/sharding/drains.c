@@ -131,7 +131,7 @@ entity_ending(void *arg, trp_ctx *ctx, trp_ref self, bool failed)
 {
     trpi_sharding *sharding = arg;
     trpi_entry *entry = trpi_entry_index_find(&sharding->index, self.slot);
-    if (entry == NULL || entry->slot != self.slot || entry->generation != self.generation ||
+    if (entry == NULL || !trpi_entry_is(entry, self) ||
         atomic_load_explicit(&entry->region->closed, memory_order_acquire) ||
         trpi_system_is_ending(sharding->system)) {
         return;

@@ -31,16 +31,35 @@ typedef struct trpi_entry {
     struct trpi_region *region;   /* constant, as are shard, hash, id */
     struct trpi_entry_wait *wait; /* region: what waits; NULL: the entry is open */
     uint64_t hash;
-    uint32_t slot, generation; /* region: the present incarnation; 0: none */
-    uint32_t started_ms;       /* region */
-    uint8_t state;             /* region: enum trpi_entry_state */
-    uint8_t failures;          /* region: in a row */
-    _Atomic bool failed;       /* the incarnation that has ended did so by a failure */
+    /* the present one, as target; 0: none. By the region; relaxed: whoever looks for its own has
+     * been published after it */
+    _Atomic uint64_t incarnation;
+    uint32_t started_ms; /* region */
+    uint8_t state;       /* region: enum trpi_entry_state */
+    uint8_t failures;    /* region: in a row */
+    _Atomic bool failed; /* the incarnation that has ended did so by a failure */
     uint8_t id_bytes;
     bool passivated; /* region: it ends because it was passivated */
     bool restarts;   /* region: ABSENT, and to be started without a message */
     char id[];
 } trpi_entry;
+
+/* The present incarnation; generation 0: none. The region. */
+static inline trp_ref
+trpi_entry_ref(const trpi_entry *entry)
+{
+    uint64_t incarnation = atomic_load_explicit(&entry->incarnation, memory_order_relaxed);
+
+    return (trp_ref){ TRPI_NODE_SELF, (uint32_t)incarnation, (uint32_t)(incarnation >> 32), 0 };
+}
+/* Is this its present incarnation? Any thread, in one load: an index may lead to the entry from the
+ * slot of an earlier incarnation, which another actor has by now. */
+static inline bool
+trpi_entry_is(const trpi_entry *entry, trp_ref self)
+{
+    return atomic_load_explicit(&entry->incarnation, memory_order_relaxed) ==
+           ((uint64_t)self.generation << 32 | self.slot);
+}
 
 /* Open addressing; a slot is the upper 16 bits of the hash above a pointer of 48 bits. */
 typedef struct trpi_entry_slots {

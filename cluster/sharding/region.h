@@ -276,8 +276,7 @@ trpi_entry_of_self(const trp_ctx *ctx)
     trp_ref self = trp_self(ctx);
     trpi_entry *entry =
         sharding == NULL ? NULL : trpi_entry_index_find(&sharding->index, self.slot);
-    return entry != NULL && entry->slot == self.slot && entry->generation == self.generation ? entry
-                                                                                             : NULL;
+    return entry != NULL && trpi_entry_is(entry, self) ? entry : NULL;
 }
 /* NULL: that type is not started. Any thread. */
 static inline trpi_region *

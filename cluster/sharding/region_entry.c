@@ -185,8 +185,8 @@ static trp_err
 entry_publish(void *arg, trp_ref ref)
 {
     trpi_entry *entry = arg;
-    entry->slot = ref.slot;
-    entry->generation = ref.generation;
+    atomic_store_explicit(&entry->incarnation, (uint64_t)ref.generation << 32 | ref.slot,
+                          memory_order_relaxed);
     return trpi_entry_index_set(&entry->region->sharding->index, ref.slot, entry);
 }
 
@@ -272,6 +272,7 @@ trpi_entry_start(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
         trpi_entry_start_later(region, entry);
         return;
     }
+    trp_ref ref = trpi_entry_ref(entry);
     trpi_entry_wait *wait = entry->wait;
     trpi_request *request;
     entry->state = TRPI_ENTRY_RUNNING;
@@ -279,7 +280,7 @@ trpi_entry_start(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     atomic_fetch_add_explicit(&region->live, 1, memory_order_relaxed);
     while ((request = trpi_region_unkeep(region, &wait->front)) != NULL ||
            (request = trpi_region_unkeep(region, &wait->back)) != NULL) { /* region-entry-E2 */
-        if (!trpi_send_live(ctx, entry->slot, entry->generation, request->msg)) {
+        if (!trpi_send_live(ctx, ref.slot, ref.generation, request->msg)) {
             waiting_put_back(region, wait, request);
             break;
         }
@@ -328,9 +329,10 @@ trpi_entry_start_due(trp_ctx *ctx, trpi_region *region)
 void
 trpi_entry_message(trp_ctx *ctx, trpi_region *region, trpi_entry *entry, trpi_request *request)
 {
+    trp_ref ref = trpi_entry_ref(entry);
     if (entry->state == TRPI_ENTRY_RUNNING &&
         (entry->wait == NULL || entry->wait->back.first == NULL) &&
-        trpi_send_live(ctx, entry->slot, entry->generation, request->msg)) {
+        trpi_send_live(ctx, ref.slot, ref.generation, request->msg)) {
         request->msg = NULL;
         trpi_remind_pushed(ctx, region, entry, request->fired);
         request->fired = NULL;
@@ -386,7 +388,7 @@ void
 trpi_entry_stop(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
 {
     const trp_sharding_options *o = &region->options;
-    trp_ref ref = { TRPI_NODE_SELF, entry->slot, entry->generation, 0 };
+    trp_ref ref = trpi_entry_ref(entry);
     /* seq_cst: as all changes of target */
     trpi_entity_cache_drop(region, entry);
     atomic_store(&entry->target, TRPI_TARGET_NONE);
@@ -429,8 +431,9 @@ mark_reached(void *arg, uint64_t number)
 static void
 mailbox_drain(trp_ctx *ctx, trpi_entry *entry)
 {
+    trp_ref ref = trpi_entry_ref(entry);
     entry->state = TRPI_ENTRY_DRAINING;
-    trpi_mark_behind(ctx, entry->slot, entry->generation, mark_reached, entry); /* drains-D2 */
+    trpi_mark_behind(ctx, ref.slot, ref.generation, mark_reached, entry); /* drains-D2 */
 }
 
 void
@@ -491,9 +494,10 @@ trpi_entry_left(trpi_region *region, trpi_entry *entry, trpi_request *request)
 void
 trpi_entry_drained(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
 {
-    trpi_drains_remove(&region->sharding->drains, entry->slot, entry->generation);
-    trpi_entry_index_clear(&region->sharding->index, entry->slot, entry);
-    entry->slot = entry->generation = 0;
+    trp_ref ref = trpi_entry_ref(entry);
+    trpi_drains_remove(&region->sharding->drains, ref.slot, ref.generation);
+    trpi_entry_index_clear(&region->sharding->index, ref.slot, entry);
+    atomic_store_explicit(&entry->incarnation, 0, memory_order_relaxed);
     entry->state = TRPI_ENTRY_ABSENT;
     bool waits = trpi_entry_has_waiting(entry);
     if (region->shards[entry->shard].state == TRPI_SHARD_STOPPING) {

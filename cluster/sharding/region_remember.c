@@ -251,7 +251,7 @@ entry_restart(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     if (entry->state == TRPI_ENTRY_RUNNING &&
         trpi_behaviour_is_persistent(region->options.behaviour) &&
         trpi_behind_new(restart_reached, restart_over, region, &behind) == TRP_OK) {
-        trp_ref ref = { TRPI_NODE_SELF, entry->slot, entry->generation, 0 };
+        trp_ref ref = trpi_entry_ref(entry);
         atomic_fetch_add(&region->restarting_bytes, region->restart_cost);
         trpi_send(ctx, ref, behind);
     }
@@ -670,18 +670,19 @@ fired_marked(void *arg, uint64_t number)
 void
 trpi_remind_pushed(trp_ctx *ctx, trpi_region *region, const trpi_entry *entry, trpi_request *fired)
 {
+    trp_ref ref = trpi_entry_ref(entry);
     trp_msg *behind;
     if (fired == NULL) {
         return;
     }
     if (!trpi_behaviour_is_persistent(region->options.behaviour)) {
-        trpi_mark_behind(ctx, entry->slot, entry->generation, fired_marked, fired);
+        trpi_mark_behind(ctx, ref.slot, ref.generation, fired_marked, fired);
         return;
     }
-    fired->hash = entry->generation;
+    fired->hash = ref.generation;
     if (trpi_behind_new(fired_reached, trpi_request_lost, fired, &behind) != TRP_OK) {
         trpi_request_lost(fired);
-    } else if (!trpi_send_live(ctx, entry->slot, entry->generation, behind)) {
+    } else if (!trpi_send_live(ctx, ref.slot, ref.generation, behind)) {
         trpi_msg_drop(behind); /* lost */
     }
 }

@@ -305,7 +305,8 @@ trpi_shard_open(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
         shard->opening = wait->next_opening;
         entry->wait = NULL;
         trpi_free(wait);
-        atomic_store(&entry->target, (uint64_t)entry->generation << 32 | entry->slot);
+        atomic_store(&entry->target,
+                     atomic_load_explicit(&entry->incarnation, memory_order_relaxed));
         if (atomic_load_explicit(&shard->route, memory_order_relaxed) == TRPI_ROUTE_LOCAL) {
             trpi_entity_cache_put(region, entry);
         }
@@ -463,9 +464,8 @@ trpi_shard_stop_now(trp_ctx *ctx, trpi_region *region, uint32_t number)
     trpi_shard *shard = &region->shards[number];
     for (uint32_t i = 0; i < trpi_entry_places(&shard->entries); i++) {
         const trpi_entry *entry = trpi_entry_at(&shard->entries, i);
-        if (entry != NULL && entry->generation != 0) {
-            trp_ref ref = { TRPI_NODE_SELF, entry->slot, entry->generation, 0 };
-            trp_stop(ctx, ref);
+        if (entry != NULL && trpi_entry_ref(entry).generation != 0) {
+            trp_stop(ctx, trpi_entry_ref(entry));
         }
     }
     trpi_shard_look(ctx, region, number); /* what it said before may have been lost */

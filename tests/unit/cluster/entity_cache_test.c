@@ -263,6 +263,44 @@ a_reader_never_gets_the_target_of_another_id(void)
     end();
 }
 
+static void *
+read_mixed(void *arg)
+{
+    static const trp_ref mixed[] = { { TRPI_NODE_SELF, 7, 9, 0 }, { TRPI_NODE_SELF, 9, 7, 0 } };
+    _Atomic bool *wrong = arg;
+    while (atomic_load(&changes)) {
+        if (trpi_entry_is(takers[0], mixed[0]) || trpi_entry_is(takers[0], mixed[1])) {
+            atomic_store(wrong, true);
+        }
+    }
+    return NULL;
+}
+
+/* The actor that has an earlier incarnation's slot by now ends while the next one is published: it
+ * is not taken for that. */
+static void
+an_entry_is_not_taken_for_half_of_another_incarnation(void)
+{
+    _Atomic bool wrong = false;
+    pthread_t reader;
+    begin();
+    takers[0] = entry_new("a", 1, 0, 0);
+    atomic_store(&changes, true);
+    UNIT_REQUIRE(pthread_create(&reader, NULL, read_mixed, &wrong) == 0);
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
+        uint64_t number = turn % 2 == 0 ? 7 : 9; /* slot and generation */
+        atomic_store_explicit(&takers[0]->incarnation, number << 32 | number, memory_order_relaxed);
+        UNIT_TRUE(trpi_entry_is(takers[0], trpi_entry_ref(takers[0])));
+        UNIT_EQUAL(trpi_entry_ref(takers[0]).slot, number);
+        UNIT_EQUAL(trpi_entry_ref(takers[0]).generation, number);
+    }
+    atomic_store(&changes, false);
+    (void)pthread_join(reader, NULL);
+    UNIT_FALSE(atomic_load(&wrong));
+    trpi_free(takers[0]);
+    end();
+}
+
 UNIT_BEGIN("entity_cache")
 UNIT(an_id_of_any_length_up_to_the_limit_leads_to_its_own_target)
 UNIT(each_byte_of_an_id_counts)
@@ -271,4 +309,5 @@ UNIT(in_a_full_bucket_the_one_told_longest_ago_makes_room)
 UNIT(it_grows_with_its_entities_up_to_a_limit)
 UNIT(without_memory_nothing_is_cached)
 UNIT(a_reader_never_gets_the_target_of_another_id)
+UNIT(an_entry_is_not_taken_for_half_of_another_incarnation)
 UNIT_END
