@@ -1,5 +1,6 @@
-troupe_sources += cluster/management/access.c cluster/management/answers.c cluster/management/form.c \
-	cluster/management/openapi.c cluster/management/routes.c
+troupe_sources += cluster/management/access.c cluster/management/answers.c cluster/management/exchange.c \
+	cluster/management/form.c cluster/management/lws.c cluster/management/openapi.c cluster/management/routes.c \
+	cluster/management/server.c
 
 test_programs += tests/fuzz/management_fuzz
 tests_fuzz_management_fuzz_SOURCES = tests/fuzz/management_fuzz.c $(FUZZ_DRIVER)

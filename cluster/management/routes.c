@@ -399,6 +399,15 @@ plan_judge(const trpi_management_policy *policy, const trpi_management_request *
     return true;
 }
 
+bool
+trpi_management_plan_admits(const trpi_management_policy *policy,
+                            const trpi_management_request *request, trpi_management_plan *ret_plan)
+{
+    const trpi_management_route *route = NULL;
+    memset(ret_plan, 0, sizeof *ret_plan);
+    return plan_judge(policy, request, ret_plan, &route);
+}
+
 void
 trpi_management_plan_make(const trpi_management_policy *policy,
                           const trpi_management_request *request, trpi_management_plan *ret_plan)

@@ -52,6 +52,12 @@ void trpi_management_plan_make(const trpi_management_policy *policy,
                                const trpi_management_request *request,
                                trpi_management_plan *ret_plan);
 
+/* Would the request be carried out whatever its body is? For a server that has not read it. false:
+ * ret_plan->answer refuses it. */
+bool trpi_management_plan_admits(const trpi_management_policy *policy,
+                                 const trpi_management_request *request,
+                                 trpi_management_plan *ret_plan);
+
 /* Turn the node's reply (JSON of the control protocol) into the answer; reply NULL: it had no
  * memory. */
 void trpi_management_plan_answer(const trpi_management_plan *plan, const char *reply,

@@ -146,7 +146,8 @@ trpi_audit_call(trp_node *node, const trpi_call *call)
         trpi_node_say(node, "audit", "order=%s on=%s by-uid=%" PRIu32 " by-pid=%ld", order, whom,
                       call->by_uid, call->by_pid);
     } else {
-        trpi_node_say(node, "audit", "order=%s on=%s by=another-node", order, whom);
+        trpi_node_say(node, "audit", "order=%s on=%s by=%s", order, whom,
+                      call->by_text[0] != '\0' ? call->by_text : "another-node");
     }
 }
 

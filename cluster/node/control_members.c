@@ -176,13 +176,14 @@ trpi_node_serve_member_status(trp_node *node, trpi_call *call)
         trpi_cluster_next_crash cast;
         bool known = call->request.dry_run && found != NULL &&
                      trpi_cluster_next_crash_get(node->cluster, found->m.uid, &cast) == TRP_OK;
-        bool ok = trpi_json_add_text(reply, "node", found ? found->m.address : node->address) &&
-                  trpi_json_add_u64_string(reply, "nodeUid", found ? found->m.uid : self->uid) &&
-                  trpi_json_add_text(
-                      reply, "status",
-                      trp_member_status_name(found ? found->m.status : TRP_MEMBER_REMOVED)) &&
-                  trpi_json_add_bool(reply, "reachable", !found || found->m.reachable) &&
-                  (!known || trpi_next_crash_add(reply, &cast));
+        bool ok = found ? trpi_member_add(reply, &found->m)
+                        : trpi_json_add_text(reply, "node", node->address) &&
+                              trpi_json_add_u64_string(reply, "nodeUid", self->uid) &&
+                              trpi_json_add_text(reply, "status",
+                                                 trp_member_status_name(TRP_MEMBER_REMOVED)) &&
+                              cJSON_AddArrayToObject(reply, "roles") != NULL;
+        ok = ok && trpi_json_add_bool(reply, "reachable", !found || found->m.reachable) &&
+             (!known || trpi_next_crash_add(reply, &cast));
         trpi_call_answer_if(call, ok, reply);
     }
     trpi_view_fini(&view);

@@ -6,6 +6,7 @@
 
 #include "actor/actor.h"
 #include "cluster/cluster.h"
+#include "cluster/management/management.h"
 #include "io/settings.h"
 #include "pattern/pattern.h"
 #include "persistence/persistence.h"
@@ -22,17 +23,50 @@ static const trpi_config_row control_rows[] = {
 
 /* Of management over HTTP. */
 static const trpi_config_row management_rows[] = {
+    { "management.enabled", BOOL, "off", 0, 0, NULL,
+      "on: this node answers HTTP requests of tools, with the paths of Akka Management." },
     { "management.bind", TEXT, "127.0.0.1", 0, 0, NULL,
-      "Without effect, like all keys of management: this version has no HTTP interface; `troupe` "
-      "uses the control socket." },
-    { "management.port", INT, "8558", 0, 65535, NULL, "Without effect." },
-    { "management.read-only", BOOL, "on", 0, 0, NULL, "Without effect." },
-    { "management.route-providers-read-only", BOOL, "on", 0, 0, NULL, "Without effect." },
+      "Numeric address to listen on. Beyond loopback every request needs TLS 1.3 and a "
+      "credential." },
+    { "management.port", INT, "8558", 0, PORT_MAX, NULL,
+      "Port to listen on; 0: any free one, which is logged." },
+    { "management.read-only", BOOL, "on", 0, 0, NULL,
+      "on: requests that change the cluster are answered 404, {\"error\":\"read-only\"}." },
+    { "management.hosts", LIST, "", 0, 0, NULL,
+      "Host names by which clients reach this node, beside the bound address and, on loopback, "
+      "localhost; a request for another host is refused." },
+    { "management.token-file", TEXT, "", 0, 0, NULL,
+      "File with bearer tokens that may read and write, one a line, mode 0600; read again at "
+      "SIGHUP." },
+    { "management.reader-token-file", TEXT, "", 0, 0, NULL,
+      "As token-file, for tokens that may only read." },
+    { "management.readers", LIST, "", 0, 0, NULL,
+      "Common names of client certificates that may read." },
+    { "management.writers", LIST, "", 0, 0, NULL,
+      "Common names of client certificates that may read and write." },
+    { "management.connections-max", INT, TEXT_OF(TRPI_MANAGEMENT_CONNECTIONS_DEFAULT), 1,
+      TRPI_MANAGEMENT_CONNECTIONS_MAX, NULL,
+      "Connections at one time; one more is closed at once." },
+    { "management.request-timeout", DURATION, SECONDS_OF(TRPI_MANAGEMENT_REQUEST_S_DEFAULT),
+      SECONDS, HOURS, NULL,
+      "A connection whose request has not come and been answered by then is closed." },
+    { "management.tls.cert", TEXT, "", 0, 0, NULL,
+      "PEM file with the certificate of the API; empty: remote.tls.cert beyond loopback, no TLS on "
+      "it." },
+    { "management.tls.key", TEXT, "", 0, 0, NULL,
+      "PEM file with the key of that certificate; empty: remote.tls.key." },
+    { "management.tls.ca", TEXT, "", 0, 0, NULL,
+      "PEM file with the authorities of clients' certificates; empty: remote.tls.ca." },
     { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
 };
 
+static const trpi_config_alias management_aliases[] = {
+    { "management.route-providers-read-only", "management.read-only" },
+    { NULL, NULL },
+};
+
 static const trpi_config_part control_keys = KEYS_OF(control_rows, NULL);
-static const trpi_config_part management_keys = KEYS_OF(management_rows, NULL);
+static const trpi_config_part management_keys = KEYS_OF(management_rows, management_aliases);
 
 const trpi_config_part *const trpi_config_parts[] = {
     &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,

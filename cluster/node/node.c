@@ -30,6 +30,7 @@
 #include "cluster/node/node.h"
 #include "cluster/node/node_limits.h"
 #include "cluster/node/doctor_look.h"
+#include "cluster/node/node_management.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
@@ -303,6 +304,7 @@ node_prepare(trp_node *node, const trp_node_options *options, trp_node_error *re
     err = err == TRP_OK ? control_path_decide(node, options, port, ret_error) : err;
     err = err == TRP_OK ? control_check(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_system_start(node, options, ret_error) : err;
+    err = err == TRP_OK ? trpi_node_management_check(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_persistence_start(node, ret_error) : err;
     err = err == TRP_OK ? plugins_open(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_remote_start(node, ret_error) : err;
@@ -329,6 +331,9 @@ node_begin(trp_node *node, trp_node_error *ret_error)
     if (err == TRP_OK && node->control && (err = trpi_node_events_start(node)) != TRP_OK) {
         return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));
     }
+    node->commands.is_quick = trpi_node_command_is_quick;
+    node->commands.serve = trpi_node_command_serve;
+    err = err == TRP_OK ? trpi_node_management_start(node, ret_error) : err;
     err = err == TRP_OK ? plugins_begin(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_lease_check(node, ret_error) : err; /* of a plugin */
     if (err != TRP_OK) {

@@ -20,6 +20,7 @@
 #include "base/nearest.h"
 #include "cluster/cluster.h"
 #include "cluster/node/cookie_file.h"
+#include "cluster/node/node_management.h"
 #include "cluster/node/node_options.h"
 #include "cluster/node/seed_dns.h"
 #include "pattern/pattern.h"
@@ -330,6 +331,9 @@ trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
     if (err == TRP_OK) {
         err = auto_down_check(config, ret_error);
     }
+    if (err == TRP_OK) {
+        err = trpi_node_management_keys(config, ret_error);
+    }
     return err != TRP_OK ? err : members_check(config, ret_error);
 }
 
@@ -493,7 +497,6 @@ trpi_node_config_idle(const trpi_config_entry *entry)
           "silence is looked for four times a heartbeat-interval" },
         { "cluster.failure-detector.nr-of-end-heartbeats",
           "each heartbeat is a request that is answered" },
-        { "management.", "this version answers no HTTP; troupe talks to the control socket" },
     };
     for (size_t i = 0; entry->layer != TRPI_CONFIG_DEFAULT && i < sizeof idle / sizeof idle[0];
          i++) {

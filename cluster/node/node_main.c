@@ -24,6 +24,7 @@
 #include "base/assert.h"
 #include "base/errno_name.h"
 #include "base/sized.h"
+#include "cluster/node/node_management.h"
 #include "cluster/node/node_notify.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
@@ -218,8 +219,8 @@ secrets_reload(trp_node *node, const trpi_config *config)
     }
 }
 
-/* Read the configuration again and take log.level and the cookies from it, and the files of TLS;
- * the rest needs a restart. */
+/* Read the configuration again and take log.level and the cookies from it, the files of TLS, and
+ * those of tokens; the rest needs a restart. */
 static void
 node_reload(trp_node *node, const trpi_node_options *options)
 {
@@ -252,6 +253,11 @@ node_reload(trp_node *node, const trpi_node_options *options)
     trp_system_log(node->system, TRP_LOG_INFO, "node", "reloaded: log.level is %s", name);
     secrets_reload(node, config);
     trpi_config_free(config);
+    char why[TRPI_NODE_RELOAD_BYTES];
+    if (!trpi_node_management_reload(node, why)) {
+        trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload: %s", why);
+        reload_note(node, why);
+    }
 }
 
 static void

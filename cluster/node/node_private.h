@@ -89,6 +89,12 @@ struct trp_node {
     /* no more seed nodes are needed; relaxed: one look-up more does no harm */
     _Atomic bool seeds_over;
     struct trpi_carry *carry;
+    struct trpi_management *management; /* NULL: management.enabled is off */
+    /* control_commands.c's, for requests over HTTP; set before any can come */
+    struct {
+        bool (*is_quick)(trpi_control_command command);
+        void (*serve)(void *arg, trpi_call *call);
+    } commands;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
     const struct trpi_doctor_probes *probes; /* of the doctor; tests replace them */

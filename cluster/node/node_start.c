@@ -1,9 +1,9 @@
 /* node_start.c - keys of the configuration become options of system and remoting; and stopping.
  *
  * Must hold.
- *   node-start-I1  stopping: membership is silent first, then the actors end (their messages are
- *       flushed), then the control server (its calls use the system, and end because it has ended),
- *       then remoting; memory last (trpi_node_stop)
+ *   node-start-I1  stopping: membership is silent first, then the management server, then the
+ *       actors end (their messages are flushed), then the control server (its calls use the
+ *       system, and end because it has ended), then remoting; memory last (trpi_node_stop)
  * Tests.   tests/unit/node/node_test.c
  */
 #include "cluster/node/node_start.h"
@@ -18,6 +18,7 @@
 
 #include "base/assert.h"
 #include "base/errno_name.h"
+#include "cluster/management/management.h"
 #include "pattern/pattern.h"
 
 trp_err
@@ -461,6 +462,7 @@ trpi_node_stop(trp_node *node)
     trpi_seed_dns_stop(node->seed_dns);
     node->seed_dns = NULL;
     trpi_cluster_stop(node->cluster);
+    trpi_management_stop(node->management); /* its calls are the control server's */
     bool ended = true;
     if (node->system) {
         uint32_t timeout_ms =
@@ -478,6 +480,8 @@ trpi_node_stop(trp_node *node)
     }
     trpi_control_close(node->control, TRPI_NODE_LINGER_MS, TRPI_NODE_FLUSH_MS);
     node->control = NULL;
+    trpi_management_free(node->management);
+    node->management = NULL;
     trpi_remote_stop(node->remote);
     /* actors that are left may use it, and the system, which leaks itself: node-start-I1 */
     if (ended) {

@@ -65,12 +65,12 @@ cluster    { seed-nodes = { "troupe.tcp://demo@127.0.0.1:2552", "troupe.tcp://de
                        keep-referee { address = ""  down-all-if-less-than-nodes = 1 }   lease { name = ""  acquire-lease-delay-for-minority = 2s } } }
 deployment "/user/workers" { router = round-robin-pool   nr-of-instances = 5 }
 app        { greeting = "hello"   limits { retries = 3 } }
-management { bind = 127.0.0.1  port = 8558  read-only = yes  route-providers-read-only = true }
+management { bind = 127.0.0.1  port = 8558  route-providers-read-only = true }
 log        { level = info  format = text }
 tls        { ca = /etc/troupe/pki/ca.pem  cert = /etc/troupe/pki/node.pem  key = /etc/troupe/pki/node.key }
 END
 expect all_keys_for_reuse 0 "$troupe" config check "$work/all.conf" --socket "$work/x.sock"
-for key in cluster.unreachable-nodes-reaper-interval cluster.failure-detector.nr-of-end-heartbeats cluster.auto-down management.port; do
+for key in cluster.unreachable-nodes-reaper-interval cluster.failure-detector.nr-of-end-heartbeats cluster.auto-down; do
     has "it_says_that_this_does_nothing_$key" "$key has no effect: " "$work/err"
 done
 lacks others_do_what_they_say "down-all-when-unstable" "$work/err"
@@ -83,9 +83,9 @@ expect node_without_its_plugin 78 "$troupe" node --port "$port" --log-file "$wor
 lacks its_port_was_not_open "remoting listens" "$work/early.log"
 
 # No peer is admitted before every plugin has begun; a node that waits meanwhile joins then.
-background "$troupe" node --port "$port" --socket "$work/one.sock" --seed self --set management.port=1 --load "$build/tests/system/.libs/late.so:$work/go" 2>"$work/one.log"
+background "$troupe" node --port "$port" --socket "$work/one.sock" --seed self --set cluster.unreachable-nodes-reaper-interval=2s --load "$build/tests/system/.libs/late.so:$work/go" 2>"$work/one.log"
 one=$started
-check node_says_what_does_nothing wait_until 60 grep -q 'warning node --set: management.port has no effect: this version answers no HTTP' "$work/one.log"
+check node_says_what_does_nothing wait_until 60 grep -q 'warning node --set: cluster.unreachable-nodes-reaper-interval has no effect: ' "$work/one.log"
 check control_socket_is_there wait_until 60 "$troupe" --socket "$work/one.sock" peers
 expect check_beside_a_node 0 "$troupe" config check --port "$port" --socket "$work/one.sock"
 background "$troupe" node --port 0 --socket "$work/two.sock" --seed "troupe.tcp://demo@127.0.0.1:$port" --set remote.handshake-timeout=500ms 2>"$work/two.log"

@@ -1,0 +1,450 @@
+/* exchange.c - one request on one connection: headers and body come, an answer goes, and the
+ * connection is closed.
+ *
+ * States.  (accepted) --headers--> body awaited --all of it--> judged --reply--> writing --> closed
+ *          A request that is refused by its headers is answered without its body.
+ * Must hold.
+ *   exchange-X1  Every answer is the last one of its connection: bytes that follow a request are
+ *       never read as another one.                                            (answer_write)
+ *   exchange-X2  After request_ms a connection is ended, however slowly its client sends or reads,
+ *       also within TLS's handshake; the library waits as long again for the client to close it.
+ *       (connection_begin)
+ *   exchange-X3  A client's certificate counts only if OpenSSL has verified its chain: the
+ *       library leaves the verdict to this callback.                (trpi_exchange_callback)
+ * Limits.  TRPI_MANAGEMENT_*_MAX; a header block above its limit is closed by libwebsockets.
+ * Tests.   tests/system/management.sh
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cluster/management/server.h"
+
+#ifdef HAVE_LIBWEBSOCKETS
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define CHUNK_BYTES 16384u /* written at one time */
+#define TEXT_BYTES 1024u   /* of one header, with its NUL */
+
+enum { HOST, ORIGIN, AUTHORIZATION, CONTENT_TYPE, TRANSFER_ENCODING, HEADERS };
+
+struct trpi_exchange {
+    trpi_exchange *next;
+    struct lws *wsi;
+    uint64_t id; /* of the question to the node; 0: none waits */
+    trpi_management_plan plan;
+    trpi_management_request request;
+    char path[TRPI_MANAGEMENT_PATH_BYTES_MAX + 2], query[TRPI_MANAGEMENT_QUERY_BYTES_MAX + 2];
+    char headers[HEADERS][TEXT_BYTES];
+    char certificate[256];
+    char from[128];
+    uint8_t *body;
+    size_t body_bytes, body_wanted;
+    bool is_head;     /* HEAD: the answer's body stays here */
+    uint8_t *out;     /* LWS_PRE bytes, then the answer; NULL: there is none yet */
+    size_t out_bytes; /* without those */
+    size_t out_sent;
+};
+
+static trpi_management *
+management_of(struct lws *wsi, const trpi_lws *lws)
+{
+    return lws->lws_context_user(lws->lws_get_context(wsi));
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* Take answer, and begin to write it. Returns what the callback returns. */
+static int
+answer_begin(trpi_management *m, trpi_exchange *x, trpi_management_answer *answer)
+{
+    char head[TRPI_MANAGEMENT_HEAD_BYTES];
+    static char nothing[] = "{\"error\":\"no-memory\"}";
+    bool has_body = answer->body != NULL;
+    trpi_management_answer given = *answer;
+    given.body = has_body ? answer->body : nothing;
+    given.status = has_body ? answer->status : 500;
+    size_t head_bytes = trpi_management_head_write(&given, head);
+    size_t body_bytes = x->is_head ? 0 : strlen(given.body);
+    trpi_assert(x->out == NULL);
+    x->out = head_bytes > 0 ? trpi_alloc(LWS_PRE + head_bytes + body_bytes) : NULL;
+    if (x->out != NULL) {
+        memcpy(x->out + LWS_PRE, head, head_bytes);
+        memcpy(x->out + LWS_PRE + head_bytes, given.body, body_bytes);
+        x->out_bytes = head_bytes + body_bytes;
+    }
+    trpi_management_answer_fini(answer);
+    x->id = 0;
+    return x->out != NULL && m->lws->lws_callback_on_writable(x->wsi) >= 0 ? 0 : -1;
+}
+
+static int
+answer_error(trpi_management *m, trpi_exchange *x, int status, const char *error,
+             const char *message)
+{
+    trpi_management_answer answer = { 0 };
+    trpi_management_answer_error(&answer, status, error, message);
+    return answer_begin(m, x, &answer);
+}
+
+/* exchange-X1: -1 after the last byte. */
+static int
+answer_write(trpi_management *m, trpi_exchange *x)
+{
+    if (x->out == NULL) {
+        return 0;
+    }
+    size_t left = x->out_bytes - x->out_sent;
+    size_t count = left < CHUNK_BYTES ? left : CHUNK_BYTES;
+    enum lws_write_protocol kind = count == left ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP;
+    if (m->lws->lws_write(x->wsi, x->out + LWS_PRE + x->out_sent, count, kind) < (int)count) {
+        return -1;
+    }
+    x->out_sent += count;
+    if (x->out_sent == x->out_bytes) {
+        return -1;
+    }
+    return m->lws->lws_callback_on_writable(x->wsi) >= 0 ? 0 : -1;
+}
+
+void
+trpi_exchange_replied(trpi_management *m, uint64_t id, const char *reply)
+{
+    for (trpi_exchange *x = m->exchanges; x != NULL; x = x->next) {
+        if (x->id == id) {
+            trpi_management_answer answer = { 0 };
+            trpi_management_plan_answer(&x->plan, reply, &answer);
+            /* without memory for an answer the connection ends with its time */
+            (void)!answer_begin(m, x, &answer);
+            return;
+        }
+    }
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static const char *
+method_of(trpi_management *m, struct lws *wsi)
+{
+    static const struct {
+        enum lws_token_indexes token;
+        const char *name;
+    } methods[] = { { WSI_TOKEN_GET_URI, "GET" },         { WSI_TOKEN_POST_URI, "POST" },
+                    { WSI_TOKEN_PUT_URI, "PUT" },         { WSI_TOKEN_DELETE_URI, "DELETE" },
+                    { WSI_TOKEN_HEAD_URI, "HEAD" },       { WSI_TOKEN_PATCH_URI, "PATCH" },
+                    { WSI_TOKEN_OPTIONS_URI, "OPTIONS" }, { WSI_TOKEN_CONNECT, "CONNECT" } };
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        if (m->lws->lws_hdr_total_length(wsi, methods[i].token) > 0) {
+            return methods[i].name;
+        }
+    }
+    return "UNKNOWN";
+}
+
+/* Copy a header. *ret_text: NULL if it is absent. false: it is too long. */
+static bool
+header_take(trpi_management *m, struct lws *wsi, enum lws_token_indexes token, char *text,
+            size_t text_bytes, const char **ret_text)
+{
+    int length = m->lws->lws_hdr_total_length(wsi, token);
+    *ret_text = NULL;
+    if (length <= 0) {
+        text[0] = '\0';
+        return true;
+    }
+    if ((size_t)length >= text_bytes ||
+        m->lws->lws_hdr_copy(wsi, text, (int)text_bytes, token) < 0) {
+        return false;
+    }
+    *ret_text = text;
+    return true;
+}
+
+/* Put the arguments of the path together. false: they are too long, or one holds a '&', which would
+ * look like two. */
+static bool
+query_take(trpi_management *m, trpi_exchange *x)
+{
+    char part[TRPI_MANAGEMENT_FIELD_BYTES_MAX * 2];
+    int length_all = m->lws->lws_hdr_total_length(x->wsi, WSI_TOKEN_HTTP_URI_ARGS);
+    size_t used = 0, total = length_all > 0 ? (size_t)length_all : 0;
+    if (total == 0) {
+        return true;
+    }
+    for (int i = 0;; i++) {
+        int length = m->lws->lws_hdr_copy_fragment(x->wsi, part, (int)sizeof part,
+                                                   WSI_TOKEN_HTTP_URI_ARGS, i);
+        if (length < 0) { /* no further one, or it is too long: then bytes are missing */
+            return used + (size_t)i + 1 >= total;
+        }
+        size_t bytes = strlen(part);
+        if (strchr(part, '&') != NULL || used + bytes + 2 > sizeof x->query) {
+            return false;
+        }
+        x->query[used] = '&';
+        used += used > 0 ? 1 : 0;
+        memcpy(x->query + used, part, bytes + 1);
+        used += bytes;
+    }
+}
+
+static void
+certificate_take(trpi_management *m, trpi_exchange *x)
+{
+    union {
+        union lws_tls_cert_info_results info;
+        char space[sizeof(union lws_tls_cert_info_results) + sizeof x->certificate];
+    } result;
+    memset(&result, 0, sizeof result);
+    if (m->lws->lws_tls_peer_cert_info(x->wsi, LWS_TLS_CERT_INFO_VERIFIED, &result.info, 0) != 0 ||
+        result.info.verified != 1) {
+        return;
+    }
+    memset(&result, 0, sizeof result);
+    if (m->lws->lws_tls_peer_cert_info(x->wsi, LWS_TLS_CERT_INFO_COMMON_NAME, &result.info,
+                                       sizeof x->certificate) == 0 &&
+        result.info.ns.len > 0 && (size_t)result.info.ns.len < sizeof x->certificate) {
+        memcpy(x->certificate, result.info.ns.name, (size_t)result.info.ns.len);
+        x->request.certificate = x->certificate;
+    }
+}
+
+/* Read Content-Length: digits only. false: it is malformed. */
+static bool
+length_take(trpi_management *m, struct lws *wsi, size_t *ret_bytes)
+{
+    char text[24];
+    const char *found = NULL;
+    *ret_bytes = 0;
+    if (!header_take(m, wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH, text, sizeof text, &found)) {
+        return false;
+    }
+    if (found == NULL) {
+        return true;
+    }
+    if (text[0] == '\0' || text[strspn(text, "0123456789")] != '\0' || strlen(text) > 15) {
+        return false;
+    }
+    *ret_bytes = (size_t)strtoull(text, NULL, 10);
+    return true;
+}
+
+/* false: a part is too long. */
+static bool
+request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path_bytes)
+{
+    static const enum lws_token_indexes tokens[HEADERS] = {
+        [HOST] = WSI_TOKEN_HOST,
+        [ORIGIN] = WSI_TOKEN_ORIGIN,
+        [AUTHORIZATION] = WSI_TOKEN_HTTP_AUTHORIZATION,
+        [CONTENT_TYPE] = WSI_TOKEN_HTTP_CONTENT_TYPE,
+        [TRANSFER_ENCODING] = WSI_TOKEN_HTTP_TRANSFER_ENCODING,
+    };
+    const char *found[HEADERS] = { NULL };
+    bool fits = path_bytes < sizeof x->path && query_take(m, x);
+    for (size_t i = 0; fits && i < HEADERS; i++) {
+        fits = header_take(m, x->wsi, tokens[i], x->headers[i], TEXT_BYTES, &found[i]);
+    }
+    if (!fits) {
+        return false;
+    }
+    memcpy(x->path, path, path_bytes);
+    x->path[path_bytes] = '\0';
+    x->request.method = method_of(m, x->wsi);
+    x->request.path = x->path;
+    x->request.query = x->query;
+    x->request.host = found[HOST];
+    x->request.origin = found[ORIGIN];
+    x->request.authorization = found[AUTHORIZATION];
+    x->request.content_type = found[CONTENT_TYPE];
+    x->request.transfer_encoding = found[TRANSFER_ENCODING];
+    x->is_head = strcmp(x->request.method, "HEAD") == 0;
+    certificate_take(m, x);
+    char peer[64] = "";
+    (void)m->lws->lws_get_peer_simple(x->wsi, peer, sizeof peer);
+    (void)snprintf(x->from, sizeof x->from, "management from=%s", peer);
+    return true;
+}
+
+/* Judge a request, all of which is here, and answer it or ask the node. */
+static int
+request_serve(trpi_management *m, trpi_exchange *x)
+{
+    x->request.body = x->body;
+    x->request.body_bytes = x->body_bytes;
+    pthread_mutex_lock(&m->lock); /* the tokens */
+    trpi_management_plan_make(&m->policy, &x->request, &x->plan);
+    pthread_mutex_unlock(&m->lock);
+    if (x->plan.operation == 0) {
+        return answer_begin(m, x, &x->plan.answer);
+    }
+    x->id = ++m->id_next;
+    m->ask(m->arg, m, x->id, x->plan.command, x->from);
+    return 0;
+}
+
+/* The headers are here. */
+static int
+request_begin(trpi_management *m, trpi_exchange *x, const char *path, size_t path_bytes)
+{
+    trpi_management_plan *plan = &x->plan;
+    size_t wanted = 0;
+    if (!request_take(m, x, path, path_bytes)) {
+        return answer_error(m, x, 431, "too-long", "the path, the query or a header is too long");
+    }
+    if (!length_take(m, x->wsi, &wanted)) {
+        return answer_error(m, x, 400, "bad-length", "Content-Length is no number");
+    }
+    if (wanted == 0 || x->request.transfer_encoding != NULL) {
+        return request_serve(m, x);
+    }
+    if (wanted > TRPI_MANAGEMENT_BODY_BYTES_MAX) {
+        return answer_error(m, x, 413, "too-large", "the body is too large");
+    }
+    /* a request that is refused whatever its body is: routes-R3 */
+    pthread_mutex_lock(&m->lock);
+    bool goes_on = trpi_management_plan_admits(&m->policy, &x->request, plan);
+    pthread_mutex_unlock(&m->lock);
+    if (!goes_on) {
+        return answer_begin(m, x, &plan->answer);
+    }
+    x->body = trpi_alloc(wanted);
+    x->body_wanted = wanted;
+    return x->body != NULL ? 0 : answer_error(m, x, 500, "no-memory", NULL);
+}
+
+static int
+body_take(trpi_exchange *x, const void *bytes, size_t count)
+{
+    if (x->out != NULL) {
+        return 0; /* it is answered already */
+    }
+    if (count > x->body_wanted - x->body_bytes) {
+        return -1;
+    }
+    memcpy(x->body + x->body_bytes, bytes, count);
+    x->body_bytes += count;
+    return 0;
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static trpi_exchange *
+exchange_new(trpi_management *m, struct lws *wsi)
+{
+    trpi_exchange *x = trpi_alloc(sizeof *x);
+    if (x != NULL) {
+        x->wsi = wsi;
+        x->next = m->exchanges;
+        m->exchanges = x;
+    }
+    return x;
+}
+
+static void
+exchange_free(trpi_management *m, trpi_exchange *x)
+{
+    for (trpi_exchange **at = &m->exchanges; *at != NULL; at = &(*at)->next) {
+        if (*at == x) {
+            *at = x->next;
+            break;
+        }
+    }
+    trpi_free(x->body);
+    trpi_free(x->out);
+    trpi_free(x);
+}
+
+/* exchange-X2. */
+static void
+connection_begin(trpi_management *m, struct lws *wsi)
+{
+    m->lws->lws_set_opaque_user_data(wsi, m); /* counted */
+    m->connections_count++;
+    m->lws->lws_set_timer_usecs(wsi, (lws_usec_t)m->request_ms * 1000);
+}
+
+static void
+connection_end(trpi_management *m, struct lws *wsi)
+{
+    if (m->lws->lws_get_opaque_user_data(wsi) != NULL) {
+        m->lws->lws_set_opaque_user_data(wsi, NULL);
+        trpi_assert(m->connections_count > 0);
+        m->connections_count--;
+    }
+}
+
+static int
+http_callback(trpi_management *m, struct lws *wsi, enum lws_callback_reasons reason,
+              trpi_exchange **place, const void *in, size_t length)
+{
+    trpi_exchange *x = *place;
+    switch (reason) {
+    case LWS_CALLBACK_HTTP:
+        if (x != NULL) {
+            return -1; /* exchange-X1 */
+        }
+        x = *place = exchange_new(m, wsi);
+        return x != NULL ? request_begin(m, x, in, length) : -1;
+    case LWS_CALLBACK_HTTP_BODY:
+        return x != NULL ? body_take(x, in, length) : -1;
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+        return x == NULL ? -1 : x->out != NULL || x->id != 0 ? 0 : request_serve(m, x);
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+        return x != NULL ? answer_write(m, x) : -1;
+    case LWS_CALLBACK_CLOSED_HTTP:
+        if (x != NULL) {
+            *place = NULL;
+            exchange_free(m, x);
+        }
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+int
+trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                       size_t length)
+{
+    char why[TRPI_MANAGEMENT_WHY_BYTES];
+    const trpi_lws *lws = trpi_lws_get(why, sizeof why);
+    switch (reason) {
+    case LWS_CALLBACK_FILTER_NETWORK_CONNECTION: {
+        trpi_management *m = management_of(wsi, lws);
+        return m->connections_count >= m->connections_max ? 1 : 0;
+    }
+    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
+        connection_begin(management_of(wsi, lws), wsi);
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY:
+        connection_end(management_of(wsi, lws), wsi);
+        return 0;
+    case LWS_CALLBACK_TIMER: /* exchange-X2 */
+        return -1;
+    case LWS_CALLBACK_OPENSSL_PERFORM_CLIENT_CERT_VERIFICATION: /* exchange-X3: what OpenSSL says */
+        return length != 0 ? 0 : 1;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+    case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
+        return -1; /* HTTP/1.1 and nothing else */
+    case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
+        trpi_management_replies_give(management_of(wsi, lws));
+        return 0;
+    case LWS_CALLBACK_HTTP:
+    case LWS_CALLBACK_HTTP_BODY:
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+    case LWS_CALLBACK_CLOSED_HTTP:
+        return user != NULL ? http_callback(management_of(wsi, lws), wsi, reason, user, in, length)
+                            : (reason == LWS_CALLBACK_CLOSED_HTTP ? 0 : -1);
+    default:
+        return 0;
+    }
+}
+
+#endif

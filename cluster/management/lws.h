@@ -1,0 +1,45 @@
+/* lws.h - libwebsockets, loaded when the management API is on.
+ *
+ * The one file that includes its header. A node without the API neither loads libwebsockets nor
+ * needs it installed. */
+#ifndef TRPI_MANAGEMENT_LWS_H
+#define TRPI_MANAGEMENT_LWS_H
+
+#ifdef HAVE_LIBWEBSOCKETS
+
+#include <libwebsockets.h>
+#include <stddef.h>
+
+#define TRPI_LWS_FUNCTIONS(F)                                                                      \
+    F(lws_callback_on_writable)                                                                    \
+    F(lws_cancel_service)                                                                          \
+    F(lws_context_destroy)                                                                         \
+    F(lws_context_user)                                                                            \
+    F(lws_create_context)                                                                          \
+    F(lws_create_vhost)                                                                            \
+    F(lws_get_context)                                                                             \
+    F(lws_get_library_version)                                                                     \
+    F(lws_get_opaque_user_data)                                                                    \
+    F(lws_get_peer_simple)                                                                         \
+    F(lws_get_vhost_listen_port)                                                                   \
+    F(lws_hdr_copy)                                                                                \
+    F(lws_hdr_copy_fragment)                                                                       \
+    F(lws_hdr_total_length)                                                                        \
+    F(lws_service)                                                                                 \
+    F(lws_set_log_level)                                                                           \
+    F(lws_set_opaque_user_data)                                                                    \
+    F(lws_set_timer_usecs)                                                                         \
+    F(lws_tls_peer_cert_info)                                                                      \
+    F(lws_write)
+
+typedef struct trpi_lws {
+#define TRPI_LWS_MEMBER(name) __typeof__(&name) name;
+    TRPI_LWS_FUNCTIONS(TRPI_LWS_MEMBER)
+#undef TRPI_LWS_MEMBER
+} trpi_lws;
+
+/* Load it, once a process. NULL: it cannot be, and why says what to install. Thread: any. */
+const trpi_lws *trpi_lws_get(char *why, size_t why_bytes);
+
+#endif
+#endif

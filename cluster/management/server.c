@@ -1,0 +1,398 @@
+/* server.c - see management.h. The thread and its replies; connections are exchange.c's.
+ *
+ * Why.     libwebsockets has one thread for a context, and only lws_cancel_service() may be called
+ *          from others: what they have to say waits in a list until the thread has woken.
+ * Must hold.
+ *   server-S1  The context and its connections are touched by the server's thread alone, which
+ *       ends them, but for lws_cancel_service() (thread_wake), and by its opener before.
+ *   server-S2  A reply is given to its connection, or dropped: ids are used once. (replies_give)
+ *   server-S3  The thread takes no signal; SIGPIPE, which libwebsockets ignores for the whole
+ *       process, is as the program had it.                                   (context_make)
+ * Limits.  connections_max; request_ms for a connection as a whole; one request a connection.
+ * Tests.   tests/system/management.sh
+ */
+#include "cluster/management/server.h"
+
+#ifdef HAVE_LIBWEBSOCKETS
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/address.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutex.h"
+
+#define STACK_BYTES (512u * 1024u)
+#define FDS_MORE 16u /* the listener, the pipe, and what is refused at the limit */
+
+static const struct lws_protocols protocols[] = {
+    { "http", trpi_exchange_callback, sizeof(trpi_exchange *), 0, 0, NULL, 0 },
+    { NULL, NULL, 0, 0, 0, NULL, 0 },
+};
+
+static void
+line_dropped(int level, const char *line)
+{
+    (void)level;
+    (void)line; /* it may hold parts of requests */
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static void
+list_free(const char **list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        trpi_free((char *)list[i]);
+    }
+    trpi_free(list);
+}
+
+/* Copy a list of texts. false: no memory. */
+static bool
+list_copy(const char *const *from, size_t count, const char ***ret_list)
+{
+    const char **list = trpi_alloc((count + 1) * sizeof *list);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        list[i] = trpi_strdup(from[i]);
+        if (list[i] == NULL) {
+            list_free(list, i);
+            list = NULL;
+        }
+    }
+    *ret_list = list;
+    return list != NULL;
+}
+
+static bool
+settings_copy(trpi_management *m, const trpi_management_options *options)
+{
+    m->bind = trpi_strdup(options->bind);
+    bool ok = m->bind != NULL && list_copy(options->hosts, options->hosts_count, &m->hosts) &&
+              list_copy(options->readers, options->readers_count, &m->readers) &&
+              list_copy(options->writers, options->writers_count, &m->writers);
+    m->tokens = options->tokens;
+    m->policy = (trpi_management_policy){ .bound = m->bind,
+                                          .is_local = trpi_host_is_loopback(options->bind),
+                                          .read_only = options->read_only,
+                                          .hosts = m->hosts,
+                                          .hosts_count = options->hosts_count,
+                                          .readers = m->readers,
+                                          .readers_count = options->readers_count,
+                                          .writers = m->writers,
+                                          .writers_count = options->writers_count,
+                                          .tokens = &m->tokens };
+    m->connections_max = options->connections_max;
+    m->request_ms = options->request_ms;
+    m->ask = options->ask;
+    m->arg = options->arg;
+    return ok;
+}
+
+/* ---- the context ----------------------------------------------------------------------------- */
+
+static void
+info_fill(struct lws_context_creation_info *info, trpi_management *m,
+          const trpi_management_options *options)
+{
+    memset(info, 0, sizeof *info);
+    info->port = options->port;
+    info->iface = m->bind;
+    info->protocols = protocols;
+    info->user = m;
+    info->options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
+                    LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME;
+    if (strchr(options->bind, ':') == NULL) { /* else it listens on a mapped address */
+        info->options |= LWS_SERVER_OPTION_DISABLE_IPV6;
+    }
+    info->gid = -1; /* as it is */
+    info->uid = -1;
+    info->max_http_header_data = TRPI_MANAGEMENT_HEADER_BYTES_MAX;
+    info->max_http_header_pool = (unsigned short)options->connections_max;
+    info->fd_limit_per_thread = options->connections_max + FDS_MORE;
+    info->timeout_secs = (options->request_ms + 999) / 1000;
+    info->timeout_secs_ah_idle = info->timeout_secs;
+    info->alpn = "http/1.1";
+    if (options->cert[0] != '\0') {
+        info->options |=
+            LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS;
+        info->ssl_cert_filepath = options->cert;
+        info->ssl_private_key_filepath = options->key;
+        info->ssl_options_set =
+            SSL_OP_NO_SSLv3 | SSL_OP_NO_TLSv1 | SSL_OP_NO_TLSv1_1 | SSL_OP_NO_TLSv1_2;
+        if (options->ca[0] != '\0') { /* a certificate may be shown; one that is shown must hold */
+            info->options |= LWS_SERVER_OPTION_REQUIRE_VALID_OPENSSL_CLIENT_CERT |
+                             LWS_SERVER_OPTION_PEER_CERT_NOT_REQUIRED;
+            info->ssl_ca_filepath = options->ca;
+        }
+    }
+}
+
+/* server-S1, server-S3. */
+static trp_err
+context_make(trpi_management *m, const trpi_management_options *options,
+             char why[TRPI_MANAGEMENT_WHY_BYTES])
+{
+    struct lws_context_creation_info info;
+    struct sigaction before;
+    info_fill(&info, m, options);
+    m->lws->lws_set_log_level(0, line_dropped);
+    (void)sigaction(SIGPIPE, NULL, &before);
+    m->context = m->lws->lws_create_context(&info);
+    (void)sigaction(SIGPIPE, &before, NULL);
+    if (m->context == NULL) {
+        (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES, "libwebsockets makes no context");
+        return TRP_ENOMEM;
+    }
+    errno = 0;
+    struct lws_vhost *host = m->lws->lws_create_vhost(m->context, &info);
+    if (host == NULL) {
+        int reason = errno;
+        m->lws->lws_context_destroy(m->context);
+        m->context = NULL;
+        (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES,
+                       options->cert[0] != '\0'
+                           ? "cannot listen on %s:%u, or the files of management.tls do not go "
+                             "together: %s"
+                           : "cannot listen on %s:%u: %s",
+                       options->bind, options->port,
+                       reason != 0 ? strerror(reason) : "another program has the port");
+        return TRP_EADDRINUSE;
+    }
+    m->port = (uint16_t)m->lws->lws_get_vhost_listen_port(host);
+    return TRP_OK;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* server-S2. The server's thread. */
+void
+trpi_management_replies_give(trpi_management *m)
+{
+    pthread_mutex_lock(&m->lock);
+    trpi_management_waiting *first = m->replies;
+    m->replies = NULL;
+    pthread_mutex_unlock(&m->lock);
+    while (first != NULL) {
+        trpi_management_waiting *next = first->next;
+        trpi_exchange_replied(m, first->id, first->text);
+        trpi_free(first);
+        first = next;
+    }
+}
+
+static void *
+server_main(void *arg)
+{
+    trpi_management *m = arg;
+    while (!atomic_load_explicit(&m->stopping, memory_order_acquire)) {
+        if (m->lws->lws_service(m->context, 0) < 0) {
+            break;
+        }
+    }
+    pthread_mutex_lock(&m->lock);
+    struct lws_context *context = m->context;
+    m->context = NULL;
+    pthread_mutex_unlock(&m->lock);
+    m->lws->lws_context_destroy(context); /* closes all connections: their exchanges end */
+    return NULL;
+}
+
+static trp_err
+thread_start(trpi_management *m)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0) {
+        return TRP_ENOMEM;
+    }
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* server-S3: the thread inherits it */
+    int rc = pthread_create(&m->thread, &attributes, server_main, m);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    m->runs = rc == 0;
+    return rc == 0 ? TRP_OK : TRP_ENOMEM;
+}
+
+trp_err
+trpi_management_check(char why[TRPI_MANAGEMENT_WHY_BYTES])
+{
+    return trpi_lws_get(why, TRPI_MANAGEMENT_WHY_BYTES) != NULL ? TRP_OK : TRP_ECONFIG;
+}
+
+trp_err
+trpi_management_open(const trpi_management_options *options, trpi_management **ret_management,
+                     char why[TRPI_MANAGEMENT_WHY_BYTES])
+{
+    const trpi_lws *lws = trpi_lws_get(why, TRPI_MANAGEMENT_WHY_BYTES);
+    trpi_assert(options->connections_max > 0 &&
+                options->connections_max <= TRPI_MANAGEMENT_CONNECTIONS_MAX);
+    trpi_assert(options->cert[0] != '\0' || trpi_host_is_loopback(options->bind));
+    if (lws == NULL) {
+        return TRP_ECONFIG;
+    }
+    trpi_management *m = trpi_alloc(sizeof *m);
+    if (m == NULL) {
+        (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES, "out of memory");
+        return TRP_ENOMEM;
+    }
+    m->lws = lws;
+    pthread_mutex_init(&m->lock, NULL);
+    trp_err err = settings_copy(m, options) ? TRP_OK : TRP_ENOMEM;
+    err = err == TRP_OK ? context_make(m, options, why) : err;
+    err = err == TRP_OK ? thread_start(m) : err;
+    if (err != TRP_OK) {
+        if (m->context != NULL) {
+            m->lws->lws_context_destroy(m->context);
+        }
+        trpi_management_free(m);
+        return err;
+    }
+    *ret_management = m;
+    return TRP_OK;
+}
+
+uint16_t
+trpi_management_port(const trpi_management *management)
+{
+    return management->port;
+}
+
+void
+trpi_management_tokens_set(trpi_management *management, const trpi_management_tokens *tokens)
+{
+    pthread_mutex_lock(&management->lock);
+    management->tokens = *tokens;
+    pthread_mutex_unlock(&management->lock);
+}
+
+/* With the lock. */
+static void
+thread_wake(trpi_management *m)
+{
+    if (m->context != NULL) {
+        m->lws->lws_cancel_service(m->context);
+    }
+}
+
+void
+trpi_management_reply(trpi_management *management, uint64_t id, const char *reply)
+{
+    size_t bytes = strlen(reply) + 1;
+    trpi_management_waiting *waiting = trpi_alloc(sizeof *waiting + bytes);
+    if (waiting == NULL) {
+        return; /* the connection ends with its time */
+    }
+    waiting->id = id;
+    memcpy(waiting->text, reply, bytes);
+    pthread_mutex_lock(&management->lock);
+    waiting->next = management->replies;
+    management->replies = waiting;
+    thread_wake(management);
+    pthread_mutex_unlock(&management->lock);
+}
+
+void
+trpi_management_stop(trpi_management *management)
+{
+    if (management == NULL || management->stopped) {
+        return;
+    }
+    atomic_store_explicit(&management->stopping, true, memory_order_release);
+    pthread_mutex_lock(&management->lock);
+    thread_wake(management);
+    pthread_mutex_unlock(&management->lock);
+    (void)pthread_join(management->thread, NULL);
+    management->stopped = true;
+}
+
+void
+trpi_management_free(trpi_management *management)
+{
+    if (management == NULL) {
+        return;
+    }
+    trpi_assert(!management->runs || management->stopped);
+    while (management->replies != NULL) {
+        trpi_management_waiting *next = management->replies->next;
+        trpi_free(management->replies);
+        management->replies = next;
+    }
+    if (management->hosts != NULL) {
+        list_free(management->hosts, management->policy.hosts_count);
+    }
+    if (management->readers != NULL) {
+        list_free(management->readers, management->policy.readers_count);
+    }
+    if (management->writers != NULL) {
+        list_free(management->writers, management->policy.writers_count);
+    }
+    trpi_free(management->bind);
+    trpi_mutex_destroy(&management->lock);
+    trpi_free(management);
+}
+
+#else /* without libwebsockets */
+
+#include <stdio.h>
+
+#include "base/assert.h"
+
+trp_err
+trpi_management_check(char why[TRPI_MANAGEMENT_WHY_BYTES])
+{
+    (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES,
+                   "this build has no management API (configure found no libwebsockets: apt-get "
+                   "install libwebsockets-dev)");
+    return TRP_ECONFIG;
+}
+
+trp_err
+trpi_management_open(const trpi_management_options *options, trpi_management **ret_management,
+                     char why[TRPI_MANAGEMENT_WHY_BYTES])
+{
+    (void)options;
+    (void)ret_management;
+    return trpi_management_check(why);
+}
+
+uint16_t
+trpi_management_port(const trpi_management *management)
+{
+    trpi_assert(management == NULL); /* there is none */
+    return 0;
+}
+
+void
+trpi_management_tokens_set(trpi_management *management, const trpi_management_tokens *tokens)
+{
+    (void)management;
+    (void)tokens;
+}
+
+void
+trpi_management_reply(trpi_management *management, uint64_t id, const char *reply)
+{
+    (void)management;
+    (void)id;
+    (void)reply;
+}
+
+void
+trpi_management_stop(trpi_management *management)
+{
+    (void)management;
+}
+
+void
+trpi_management_free(trpi_management *management)
+{
+    (void)management;
+}
+
+#endif

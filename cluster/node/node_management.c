@@ -1,0 +1,295 @@
+/* node_management.c - see node_management.h.
+ *
+ * Must hold.
+ *   node-management-M1  A request over HTTP becomes a call of the control server's commands, with
+ *       the same checks, limits and audit as one of `troupe`.                  (request_ask)
+ *   node-management-M2  The server's thread serves only what is answered from memory; other calls
+ *       have threads of the control server, which ends them first.             (request_ask)
+ * Tests.   tests/system/management.sh
+ */
+#include "cluster/node/node_management.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <troupe/log.h>
+
+#include "base/address.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster/management/management.h"
+
+#define LISTS_MAX 256u /* names in one list of management */
+
+/* A call for the management API, and the question that it answers. */
+typedef struct asked {
+    trpi_call call; /* first: the control server frees it as a call */
+    uint64_t id;
+} asked;
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void
+asked_emit(trpi_call *call, const char *text, bool final)
+{
+    if (final) { /* progress is for clients that wait */
+        trpi_management_reply(call->emit_arg, ((asked *)call)->id, text);
+    }
+}
+
+static void
+refusal_reply(trpi_management *management, uint64_t id, int exit_code, const char *error)
+{
+    char text[1200];
+    cJSON *reply = cJSON_CreateObject();
+    bool ok = trpi_json_add_bool(reply, "ok", false) &&
+              trpi_json_add_i64(reply, "exit", exit_code) &&
+              trpi_json_add_text(reply, "error", error);
+    char *printed = ok ? trpi_json_print(reply) : NULL;
+    (void)snprintf(text, sizeof text, "%s", printed != NULL ? printed : trpi_call_no_memory);
+    trpi_management_reply(management, id, text);
+    cJSON_free(printed);
+    cJSON_Delete(reply);
+}
+
+/* node-management-M1, -M2. The management server's thread. */
+static void
+request_ask(void *arg, trpi_management *management, uint64_t id, const char *command,
+            const char *from)
+{
+    trp_node *node = arg;
+    trpi_control_refusal refusal;
+    asked *a = trpi_alloc(sizeof *a);
+    if (a == NULL) {
+        refusal_reply(management, id, TRPI_CTL_EXIT_INTERNAL, "out of memory");
+        return;
+    }
+    if (trpi_control_request_parse((const uint8_t *)command, strlen(command), &a->call.request,
+                                   &refusal) != TRP_OK) {
+        refusal_reply(management, id, refusal.exit, refusal.error);
+        trpi_free(a);
+        return;
+    }
+    a->id = id;
+    a->call.emit = asked_emit;
+    a->call.emit_arg = management;
+    a->call.control = node->control;
+    a->call.world = trpi_system_world(node->system);
+    a->call.start_ns = trpi_world_mono_ns(a->call.world);
+    a->call.deadline_ns = a->call.start_ns + (uint64_t)a->call.request.timeout_ms * 1000000u;
+    (void)snprintf(a->call.by_text, sizeof a->call.by_text, "%s", from);
+    trp_err err = TRP_OK;
+    if (node->commands.is_quick(a->call.request.command)) {
+        node->commands.serve(node, &a->call);
+    } else if (node->control != NULL &&
+               (err = trpi_control_run(node->control, &a->call)) == TRP_OK) {
+        return; /* its thread frees it */
+    } else {
+        refusal_reply(management, id, TRPI_CTL_EXIT_TIMEOUT,
+                      node->control == NULL ? "this node has no control socket, whose threads "
+                                              "such requests need"
+                      : err == TRP_ECLOSED  ? "the node is stopping"
+                                            : "this node is busy with other commands");
+    }
+    trpi_control_request_fini(&a->call.request);
+    trpi_free(a);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+/* The path of a TLS file: management's own, or remoting's. */
+static const char *
+tls_file(const trpi_config *config, const char *own, const char *remote)
+{
+    const char *file = trpi_config_text(config, own);
+    return file[0] != '\0' ? file : trpi_config_text(config, remote);
+}
+
+static const char *
+certificate_file(const trpi_config *config)
+{
+    return tls_file(config, "management.tls.cert", "remote.tls.cert");
+}
+
+/* Does the API speak TLS: always beyond loopback, and on it where a certificate of its own is
+ * given? */
+static bool
+has_tls(const trpi_config *config)
+{
+    return trpi_config_text(config, "management.tls.cert")[0] != '\0' ||
+           !trpi_host_is_loopback(trpi_config_text(config, "management.bind"));
+}
+
+static trp_err __attribute__((format(printf, 2, 3)))
+keys_refuse(trpi_config_error *ret_error, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(ret_error->text, sizeof ret_error->text, format, list); /* cut is fine */
+    va_end(list);
+    return TRP_ECONFIG;
+}
+
+trp_err
+trpi_node_management_keys(const trpi_config *config, trpi_config_error *ret_error)
+{
+    static const char *const lists[] = { "management.hosts", "management.readers",
+                                         "management.writers" };
+    unsigned char address[sizeof(struct in6_addr)];
+    const char *bind = trpi_config_text(config, "management.bind");
+    if (!trpi_config_bool(config, "management.enabled")) {
+        return TRP_OK;
+    }
+    if (inet_pton(AF_INET, bind, address) != 1 && inet_pton(AF_INET6, bind, address) != 1) {
+        return keys_refuse(ret_error, "management.bind: '%s' is no numeric address", bind);
+    }
+    if (has_tls(config) && (certificate_file(config)[0] == '\0' ||
+                            tls_file(config, "management.tls.key", "remote.tls.key")[0] == '\0' ||
+                            tls_file(config, "management.tls.ca", "remote.tls.ca")[0] == '\0')) {
+        return keys_refuse(ret_error,
+                           "management.bind: %s is no loopback address, and beyond loopback the "
+                           "management API speaks TLS only: set management.tls.cert, .key and .ca "
+                           "(or those of remote.tls)",
+                           bind);
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        if (trpi_config_list_count(config, lists[i]) > LISTS_MAX) {
+            return keys_refuse(ret_error, "%s: more than %u", lists[i], LISTS_MAX);
+        }
+    }
+    return TRP_OK;
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+/* The cookie that the token of loopback is derived from; "": none. */
+static const char *
+cookie_of(const trp_node *node)
+{
+    return node->secrets.is_users ? node->secrets.now : "";
+}
+
+static trp_err
+tokens_load(const trp_node *node, trpi_management_tokens *ret_tokens,
+            char why[TRPI_MANAGEMENT_WHY_BYTES])
+{
+    static const struct {
+        const char *key;
+        trpi_management_level level;
+    } files[] = { { "management.token-file", TRPI_MANAGEMENT_WRITER },
+                  { "management.reader-token-file", TRPI_MANAGEMENT_READER } };
+    char token[65];
+    trp_err err = TRP_OK;
+    memset(ret_tokens, 0, sizeof *ret_tokens);
+    for (size_t i = 0; err == TRP_OK && i < sizeof files / sizeof files[0]; i++) {
+        const char *path = trpi_config_text(node->config, files[i].key);
+        char text[TRPI_MANAGEMENT_WHY_BYTES];
+        if (path[0] != '\0') {
+            err = trpi_management_tokens_load(ret_tokens, path, files[i].level, text);
+        }
+        if (err != TRP_OK) {
+            (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES, "%s: %s", files[i].key, text);
+        }
+    }
+    bool local = trpi_host_is_loopback(trpi_config_text(node->config, "management.bind"));
+    if (err == TRP_OK && local && cookie_of(node)[0] != '\0' &&
+        (!trpi_management_token_derive(cookie_of(node), trp_system_name(node->system), token) ||
+         trpi_management_tokens_add(ret_tokens, token, 64, TRPI_MANAGEMENT_WRITER) != TRP_OK)) {
+        (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES, "OpenSSL makes no digest");
+        err = TRP_ECONFIG;
+    }
+    return err;
+}
+
+/* ---- start, reload --------------------------------------------------------------------------- */
+
+static trp_err
+start_refuse(trp_node_error *ret_error, trp_err err, const char *why)
+{
+    (void)snprintf(ret_error->text, sizeof ret_error->text, "management: %s",
+                   why); /* cut is fine */
+    return err;
+}
+
+trp_err
+trpi_node_management_check(trp_node *node, trp_node_error *ret_error)
+{
+    trpi_management_tokens tokens;
+    char why[TRPI_MANAGEMENT_WHY_BYTES] = "";
+    if (!trpi_config_bool(node->config, "management.enabled")) {
+        return TRP_OK;
+    }
+    trp_err err = trpi_management_check(why);
+    err = err == TRP_OK ? tokens_load(node, &tokens, why) : err;
+    return err == TRP_OK ? TRP_OK : start_refuse(ret_error, err, why);
+}
+
+/* Borrow the texts of a list. */
+static size_t
+list_take(const trp_node *node, const char *key, const char *ret_list[LISTS_MAX])
+{
+    size_t count = trpi_config_list_count(node->config, key);
+    trpi_assert(count <= LISTS_MAX); /* trpi_node_management_keys() */
+    for (size_t i = 0; i < count; i++) {
+        ret_list[i] = trpi_config_list_at(node->config, key, i);
+    }
+    return count;
+}
+
+trp_err
+trpi_node_management_start(trp_node *node, trp_node_error *ret_error)
+{
+    const char *hosts[LISTS_MAX], *readers[LISTS_MAX], *writers[LISTS_MAX];
+    char why[TRPI_MANAGEMENT_WHY_BYTES] = "";
+    const trpi_config *config = node->config;
+    if (!trpi_config_bool(config, "management.enabled")) {
+        return TRP_OK;
+    }
+    bool tls = has_tls(config);
+    trpi_management_options options = {
+        .bind = trpi_config_text(config, "management.bind"),
+        .port = (uint16_t)trpi_config_int(config, "management.port"),
+        .read_only = trpi_config_bool(config, "management.read-only"),
+        .hosts = hosts,
+        .hosts_count = list_take(node, "management.hosts", hosts),
+        .readers = readers,
+        .readers_count = list_take(node, "management.readers", readers),
+        .writers = writers,
+        .writers_count = list_take(node, "management.writers", writers),
+        .cert = tls ? certificate_file(config) : "",
+        .key = tls_file(config, "management.tls.key", "remote.tls.key"),
+        .ca = tls_file(config, "management.tls.ca", "remote.tls.ca"),
+        .connections_max = (uint32_t)trpi_config_int(config, "management.connections-max"),
+        .request_ms = (uint32_t)trpi_config_int(config, "management.request-timeout"),
+        .ask = request_ask,
+        .arg = node,
+    };
+    trp_err err = tokens_load(node, &options.tokens, why);
+    err = err == TRP_OK ? trpi_management_open(&options, &node->management, why) : err;
+    if (err != TRP_OK) {
+        return start_refuse(ret_error, err, why);
+    }
+    trpi_log(node->system, TRP_LOG_INFO, "node", "management API at %s://%s:%u%s",
+             tls ? "https" : "http", options.bind, trpi_management_port(node->management),
+             options.read_only ? ", read-only" : "");
+    return TRP_OK;
+}
+
+bool
+trpi_node_management_reload(trp_node *node, char why[TRPI_NODE_RELOAD_BYTES])
+{
+    trpi_management_tokens tokens;
+    char text[TRPI_MANAGEMENT_WHY_BYTES] = "";
+    if (node->management == NULL) {
+        return true;
+    }
+    if (tokens_load(node, &tokens, text) != TRP_OK) {
+        (void)snprintf(why, TRPI_NODE_RELOAD_BYTES, "%.*s; the old tokens stay",
+                       TRPI_NODE_RELOAD_BYTES - 32, text);
+        return false;
+    }
+    trpi_management_tokens_set(node->management, &tokens);
+    return true;
+}

@@ -1,0 +1,180 @@
+#!/bin/bash
+# management.sh - the management API over HTTP: what it answers, whom it answers, and hostile input.
+# shellcheck disable=SC2154
+. "$(dirname "$0")/lib.sh"
+test_begin
+command -v curl >/dev/null || skip "curl is not installed (deploy/bootstrap --tests)"
+client=$src/tests/system/management_client.py
+
+start() { # NAME OPTION...: a node with the API; its URL in $url, its port in $port, its process in $node
+    local name=$1
+    shift
+    background "$troupe" node --port 0 --socket "$work/$name.sock" --set management.enabled=on --set management.port=0 "$@" 2>"$work/$name.log"
+    node=$started
+    wait_until 60 grep -qE 'management API at|troupe: ' "$work/$name.log" || fail "start_$name"
+    url=$(grep -o 'https\?://[0-9.]*:[0-9]*' "$work/$name.log" | tail -n 1)
+    port=${url##*:}
+}
+get() { curl -sS --max-time 30 "$@" >"$work/out" 2>"$work/err"; }
+code() { curl -sS --max-time 30 -o "$work/out" -w '%{http_code}' "$@" 2>"$work/err"; }
+hostile() { python3 "$client" "$port" "$@"; }
+up() { get "$url/cluster/members" && grep -q '"status":"Up"' "$work/out"; }
+token_of() { printf 'troupe management 1 demo' | openssl dgst -sha256 -hmac "$(head -n 1 "$STATE_DIRECTORY/cookie")" | sed 's/.* //'; }
+
+# ---- off by default: no library, no port
+background "$troupe" node --port 0 --socket "$work/off.sock" --seed self 2>"$work/off.log"
+off=$started
+check a_node_without_it_is_up wait_until 60 "$troupe" --socket "$work/off.sock" is-available
+if grep -q libwebsockets "/proc/$off/maps"; then fail off_loads_no_library; else pass off_loads_no_library; fi
+lacks off_listens_nowhere "management API" "$work/off.log"
+kill -TERM "$off"
+
+if "$troupe" config check --set management.enabled=on >"$work/out" 2>&1; then :; elif grep -q 'no management API' "$work/out"; then
+    pass a_build_without_it_says_so
+    test_end
+fi
+
+# ---- Akka Management's paths and JSON
+start one --seed self
+check a_node_with_it_is_up wait_until 60 up
+self=$(sed -n 's/.*"selfNode":"\([^"]*\)".*/\1/p' "$work/out")
+is members_have_akkas_keys "$(python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(" ".join(d), "/", " ".join(d["members"][0]))' "$work/out")" \
+    "selfNode members unreachable leader oldest oldestPerRole / node nodeUid status roles"
+is members_with_a_slash "$(code "$url/cluster/members/")" 200
+is a_member_by_its_address "$(code "$url/cluster/members/$self")" 200
+has a_member_has_its_status '"status":"Up","roles":[]'
+is a_member_without_protocol "$(code "$url/cluster/members/${self#troupe.tcp://}")" 200
+is an_unknown_member_is_404 "$(code "$url/cluster/members/demo@127.0.0.1:1")" 404
+is an_unknown_member_is_named "$(cat "$work/out")" '{"error":"no-such-member"}'
+is openapi_is_served "$(code "$url/openapi.json")" 200
+is an_unknown_path_is_404 "$(code "$url/nowhere")" 404
+is another_method_is_405 "$(code -X PATCH "$url/cluster/members")" 405
+get -I "$url/cluster/members"
+has head_has_a_length "Content-Length: "
+has answers_have_a_content_security_policy "Content-Security-Policy: default-src 'none'"
+lacks no_other_origin_may_read "Access-Control"
+
+# ---- who may what, on loopback
+is a_write_is_read_only_by_default "$(code -X DELETE "$url/cluster/members/$self")" 404
+is read_only_is_named "$(cat "$work/out")" '{"error":"read-only"}'
+is the_configuration_needs_a_token "$(code "$url/config")" 401
+token=$(token_of)
+is the_token_of_the_cookie_opens_it "$(code -H "Authorization: Bearer $token" "$url/config")" 200
+has the_configuration_has_origins '"management.enabled":{"value":"on","origin":"--set"}'
+lacks no_secret_is_shown "$(head -n 1 "$STATE_DIRECTORY/cookie")"
+is a_wrong_token_opens_nothing "$(code -H "Authorization: Bearer ${token%?}x" "$url/config")" 401
+is actors_are_shown "$(code -H "Authorization: Bearer $token" "$url/actors?path=/user&depth=0")" 200
+has an_actor_has_its_behaviour '"path":"/user"'
+is another_host_is_refused "$(code -H 'Host: evil.example' "$url/cluster/members")" 403
+
+# ---- hostile input: no request is read out of another one's body, and no one holds a connection
+one_answer() { [ "$(grep -c '^HTTP/1' "$work/raw")" -eq 1 ] && ! grep -q selfNode "$work/raw"; }
+hostile raw 'POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 60\r\n\r\nGET /cluster/members HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nxxxxxxxxxx' >"$work/raw"
+check a_request_in_a_body_is_none one_answer
+hostile raw 'GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /cluster/members HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n' >"$work/raw"
+check a_second_request_is_none one_answer
+hostile raw 'PUT /cluster/members/x HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n' >"$work/raw"
+check a_chunked_body_is_none one_answer
+hostile raw 'PUT /cluster/members/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 3\r\nContent-Length: 50\r\n\r\nabc' >"$work/out"
+has two_lengths_are_400 "HTTP/1.1 400"
+hostile raw 'PUT /cluster/members/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 65537\r\n\r\nabc' >"$work/out"
+has a_body_above_the_limit_is_413 "HTTP/1.1 413"
+hostile raw 'GET /cluster/members HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n' >"$work/out"
+has two_hosts_are_refused "HTTP/1.1 403"
+hostile raw 'GET /cluster/members%00zzz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n' >"$work/out"
+lacks a_nul_in_a_path_reaches_nothing selfNode
+hostile raw 'GET /cluster/members HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n' >"$work/out"
+lacks no_other_protocol_is_spoken 101
+hostile raw "GET /cluster/members HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: $(head -c 20000 /dev/zero | tr '\0' x)\r\n\r\n" >"$work/out"
+lacks a_header_above_the_limit_is_not_served selfNode
+check it_still_answers up
+"$troupe" --socket "$work/one.sock" leave >/dev/null 2>&1
+ended a_node_with_it_leaves "$node" 0
+
+# ---- limits of connections and time
+start two --seed self --set management.connections-max=32 --set management.request-timeout=2s
+check the_second_is_up wait_until 60 up
+is a_slow_client_is_cut_off "$(hostile slow 30000)" closed
+hostile crowd 1000 >"$work/out"
+kept=$(sed -n 's/^open //p' "$work/out")
+if [ "${kept:-9999}" -le 32 ]; then pass a_crowd_gets_no_more_than_the_limit; else fail a_crowd_gets_no_more_than_the_limit "$kept of 1000 connections stayed"; fi
+check it_answers_after_a_crowd wait_until 60 up
+expect a_port_in_use_is_69 69 "$troupe" node --port 0 --socket "$work/x.sock" --set management.enabled=on --set management.port="$port"
+has a_port_in_use_is_named "cannot listen on 127.0.0.1:$port" "$work/err"
+kill -KILL "$node"
+
+# ---- tokens of files, writes, audit
+umask 077
+openssl rand -hex 32 >"$work/tokens"
+openssl rand -hex 32 >"$work/readers"
+start three --seed self --set management.read-only=off --set management.token-file="$work/tokens" --set management.reader-token-file="$work/readers"
+check the_third_is_up wait_until 60 up
+self=$(sed -n 's/.*"selfNode":"\([^"]*\)".*/\1/p' "$work/out")
+three=$node three_url=$url
+writer="Authorization: Bearer $(cat "$work/tokens")"
+is a_write_needs_a_token "$(code -X DELETE "$url/cluster/members/$self")" 401
+is a_reader_may_not_write "$(code -H "Authorization: Bearer $(cat "$work/readers")" -X DELETE "$url/cluster/members/$self")" 403
+is a_reader_may_read "$(code -H "Authorization: Bearer $(cat "$work/readers")" "$url/config")" 200
+is a_page_of_another_origin_may_not_write "$(code -H "$writer" -H 'Origin: http://evil.example' -X DELETE "$url/cluster/members/$self")" 403
+is a_wrong_operation_is_400 "$(code -H "$writer" -X PUT -d operation=Explode "$url/cluster/members/$self")" 400
+is a_form_of_another_type_is_415 "$(code -H "$writer" -H 'Content-Type: application/json' -X PUT -d '{}' "$url/cluster/members/$self")" 415
+is down_of_an_unknown_member_is_404 "$(code -H "$writer" -X PUT -F operation=Down "$url/cluster/members/demo@127.0.0.1:1")" 404
+start four --set management.read-only=off --set management.token-file="$work/tokens"
+four=$node four_url=$url
+joined() { get "$three_url/cluster/members" && [ "$(grep -o '"status":"Up"' "$work/out" | wc -l)" -eq "$1" ]; }
+is join_is_ordered "$(code -H "$writer" -d "address=$self" "$four_url/cluster/members/")" 200
+is join_answers_in_akkas_words "$(cat "$work/out")" "{\"message\":\"Joining $self\"}"
+check the_fourth_joins wait_until 60 joined 2
+other=$(get "$four_url/cluster/members" && sed -n 's/.*"selfNode":"\([^"]*\)".*/\1/p' "$work/out")
+is leave_is_ordered "$(code -H "$writer" -X PUT -d operation=leave "$three_url/cluster/members/$other")" 200
+is leave_answers_in_akkas_words "$(cat "$work/out")" "{\"message\":\"Leaving $other\"}"
+ended the_fourth_leaves "$four" 0
+has the_order_is_in_the_audit "order=leave on=$other" "$work/three.log"
+has the_audit_names_the_client "by=management from=127.0.0.1" "$work/three.log"
+openssl rand -hex 32 >"$work/tokens"
+kill -HUP "$three"
+renewed() { [ "$(code -H "Authorization: Bearer $(cat "$work/tokens")" "$three_url/config")" = 200 ]; }
+check a_new_token_counts_after_a_reload wait_until 60 renewed
+is the_old_token_does_not "$(code -H "$writer" "$three_url/config")" 401
+chmod 644 "$work/tokens"
+kill -HUP "$three"
+check a_file_that_others_may_read_is_named wait_until 60 grep -q 'reload: management.token-file: .*chmod 600; the old tokens stay' "$work/three.log"
+check the_present_tokens_stay renewed
+kill -KILL "$three"
+
+# ---- what a check of the configuration finds
+expect a_token_file_for_all_is_78 78 "$troupe" config check --set management.enabled=on --set management.token-file="$work/tokens"
+has it_says_what_to_do "chmod 600" "$work/err"
+expect a_name_to_bind_is_78 78 "$troupe" config check --set management.enabled=on --set management.bind=localhost
+expect beyond_loopback_without_tls_is_78 78 "$troupe" config check --set management.enabled=on --set management.bind=0.0.0.0
+has it_names_the_keys "management.tls.cert" "$work/err"
+mkdir "$work/empty"
+: >"$work/empty/libwebsockets.so.17"
+: >"$work/empty/libwebsockets.so.19"
+expect a_missing_library_is_78 78 env LD_LIBRARY_PATH="$work/empty:${LD_LIBRARY_PATH:-}" "$troupe" config check --set management.enabled=on
+has the_package_is_named "apt-get install libwebsockets1" "$work/err"
+
+# ---- TLS 1.3 and certificates
+(cd "$work" && "$troupe" cert ca test-ca --dir pki && "$troupe" cert node 127.0.0.1 board.example operator.example --dir pki &&
+    "$troupe" cert ca other-ca --dir foreign && "$troupe" cert node operator.example --dir foreign) >"$work/cert.out" 2>&1 || fail certificates "$(tail -n 2 "$work/cert.out")"
+pki=$work/pki
+start five --seed self --set management.bind=0.0.0.0 --set management.hosts=127.0.0.1 --set management.read-only=off \
+    --set management.tls.cert="$pki/127.0.0.1.pem" --set management.tls.key="$pki/127.0.0.1.key" --set management.tls.ca="$pki/ca.pem" \
+    --set management.readers=board.example --set management.writers=operator.example --set management.token-file="$work/readers"
+url=https://127.0.0.1:$port
+curl_as() { curl -sS --max-time 30 --cacert "$pki/ca.pem" -o "$work/out" -w '%{http_code}' "$@" 2>"$work/err"; }
+certificate() { local d=$1 n=$2; shift 2; curl_as --cert "$d/$n.pem" --key "$d/$n.key" "$@"; }
+answers() { [ "$(certificate "$pki" board.example "$url/cluster/members")" = 200 ]; }
+check a_reader_by_certificate_reads wait_until 60 answers
+is without_a_credential_nothing_is_open "$(curl_as "$url/cluster/members")" 401
+is a_token_does_as_well "$(curl_as -H "Authorization: Bearer $(cat "$work/readers")" "$url/config")" 200
+is a_certificate_of_no_list_reads_nothing "$(certificate "$pki" 127.0.0.1 "$url/cluster/members")" 401
+is a_reader_by_certificate_may_not_write "$(certificate "$pki" board.example -X DELETE "$url/cluster/members/x")" 403
+is a_writer_by_certificate_may "$(certificate "$pki" operator.example -X DELETE "$url/cluster/members/demo@127.0.0.1:1")" 404
+is a_certificate_of_another_authority_is_refused "$(certificate "$work/foreign" operator.example "$url/cluster/members")" 000
+is tls_1_2_is_refused "$(certificate "$pki" board.example --tls-max 1.2 "$url/cluster/members")" 000
+get "http://127.0.0.1:$port/cluster/members"
+lacks plain_http_is_not_served selfNode
+kill -TERM "$node"
+ended a_node_with_tls_ends "$node" 0
+test_end
