@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cluster/management/exposition.h"
 #include "cluster/management/routes.h"
 
 /* Exit codes of the control protocol (cluster/node/ctl_proto.h), which a reply has. */
@@ -165,6 +166,20 @@ answer_copy(cJSON *reply, const char *key, trpi_management_answer *ret_answer)
     answer_set(ret_answer, 200, json, true);
 }
 
+static void
+answer_metrics(const cJSON *reply, bool openmetrics, trpi_management_answer *ret_answer)
+{
+    const cJSON *families = cJSON_GetObjectItemCaseSensitive(reply, "families");
+    if (!cJSON_IsArray(families)) {
+        trpi_management_answer_error(ret_answer, 500, "internal", "the node's reply lacks a part");
+        return;
+    }
+    *ret_answer = (trpi_management_answer){
+        200, openmetrics ? TRPI_MANAGEMENT_OPENMETRICS_TYPE : TRPI_MANAGEMENT_TEXT_TYPE, NULL,
+        trpi_management_exposition(families, openmetrics)
+    };
+}
+
 /* Return the address of the first of "nodes", or "node"; NULL: neither is there. */
 static const char *
 node_of(const cJSON *reply)
@@ -192,6 +207,9 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
     case TRPI_MANAGEMENT_MEMBER_CHANGE:
         node = node_of(reply);
         answer_message(ret_answer, plan->verb, node != NULL ? node : plan->subject);
+        return;
+    case TRPI_MANAGEMENT_METRICS:
+        answer_metrics(reply, plan->openmetrics, ret_answer);
         return;
     case TRPI_MANAGEMENT_CONFIG:
         answer_copy(reply, "config", ret_answer);

@@ -31,7 +31,7 @@
 #define CHUNK_BYTES 16384u /* written at one time */
 #define TEXT_BYTES 1024u   /* of one header, with its NUL */
 
-enum { HOST, ORIGIN, AUTHORIZATION, CONTENT_TYPE, TRANSFER_ENCODING, HEADERS };
+enum { HOST, ORIGIN, AUTHORIZATION, CONTENT_TYPE, ACCEPT, TRANSFER_ENCODING, HEADERS };
 
 struct trpi_exchange {
     trpi_exchange *next;
@@ -243,6 +243,7 @@ request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path
         [ORIGIN] = WSI_TOKEN_ORIGIN,
         [AUTHORIZATION] = WSI_TOKEN_HTTP_AUTHORIZATION,
         [CONTENT_TYPE] = WSI_TOKEN_HTTP_CONTENT_TYPE,
+        [ACCEPT] = WSI_TOKEN_HTTP_ACCEPT,
         [TRANSFER_ENCODING] = WSI_TOKEN_HTTP_TRANSFER_ENCODING,
     };
     const char *found[HEADERS] = { NULL };
@@ -262,6 +263,7 @@ request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path
     x->request.origin = found[ORIGIN];
     x->request.authorization = found[AUTHORIZATION];
     x->request.content_type = found[CONTENT_TYPE];
+    x->request.accept = found[ACCEPT];
     x->request.transfer_encoding = found[TRANSFER_ENCODING];
     x->is_head = strcmp(x->request.method, "HEAD") == 0;
     certificate_take(m, x);

@@ -1,4 +1,5 @@
 troupe_sources += cluster/management/access.c cluster/management/answers.c cluster/management/exchange.c \
+	cluster/management/exposition.c \
 	cluster/management/form.c cluster/management/lws.c cluster/management/openapi.c cluster/management/routes.c \
 	cluster/management/server.c
 

@@ -33,6 +33,7 @@ typedef struct trpi_management_request {
     const char *host, *origin;     /* headers */
     const char *authorization;     /* header */
     const char *content_type;      /* header */
+    const char *accept;            /* header */
     const char *transfer_encoding; /* header: no body is taken with one */
     const uint8_t *body;
     size_t body_bytes;

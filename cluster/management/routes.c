@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cluster/management/access.h"
+#include "cluster/management/exposition.h"
 #include "cluster/management/form.h"
 
 #define DEPTH_DEFAULT 16
@@ -44,6 +45,8 @@ static const trpi_management_route routes[] = {
       "" },
     { TRPI_MANAGEMENT_OPENAPI, "GET", "/openapi.json", TRPI_MANAGEMENT_OPEN,
       "This description of the interface.", NULL, "" },
+    { TRPI_MANAGEMENT_METRICS, "GET", "/metrics", TRPI_MANAGEMENT_OPEN,
+      "Figures of this node for Prometheus; OpenMetrics for clients that accept it.", NULL, "" },
     { 0, NULL, NULL, TRPI_MANAGEMENT_OPEN, NULL, NULL, NULL },
 };
 
@@ -293,6 +296,10 @@ command_make(trpi_management_plan *plan, const trpi_management_request *request)
         return;
     case TRPI_MANAGEMENT_CONFIG:
         plain_make(plan, "config");
+        return;
+    case TRPI_MANAGEMENT_METRICS:
+        plan->openmetrics = trpi_management_accepts_openmetrics(request->accept);
+        plain_make(plan, "metrics");
         return;
     case TRPI_MANAGEMENT_JOIN:
         join_make(plan, request);

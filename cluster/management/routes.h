@@ -13,7 +13,8 @@ typedef enum trpi_management_operation {
     TRPI_MANAGEMENT_MEMBER_CHANGE,
     TRPI_MANAGEMENT_ACTORS,
     TRPI_MANAGEMENT_CONFIG,
-    TRPI_MANAGEMENT_OPENAPI
+    TRPI_MANAGEMENT_OPENAPI,
+    TRPI_MANAGEMENT_METRICS
 } trpi_management_operation;
 
 typedef enum trpi_management_class {
@@ -38,7 +39,7 @@ const trpi_management_route *trpi_management_routes(void);
 /* A request that was judged: its answer, or a question to the node. */
 typedef struct trpi_management_plan {
     trpi_management_operation operation; /* 0: the answer is there */
-    bool is_write;
+    bool is_write, openmetrics;
     char command
         [TRPI_MANAGEMENT_COMMAND_BYTES_MAX];       /* a request of the control protocol, "": none */
     char subject[TRPI_MANAGEMENT_FIELD_BYTES_MAX]; /* member, as asked for */

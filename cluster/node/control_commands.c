@@ -19,6 +19,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_WHY:
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:
+    case TRPI_CONTROL_METRICS:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -108,6 +109,12 @@ serve_service(trp_node *node, trpi_call *call)
     case TRPI_CONTROL_STOP:
         trpi_node_serve_stop(node, call);
         return;
+    case TRPI_CONTROL_METRICS:
+        trpi_node_serve_metrics(node, call);
+        return;
+    case TRPI_CONTROL_REACH:
+        trpi_node_serve_reach(node, call);
+        return;
     default:
         trpi_node_serve_singleton(node, call);
         return;
@@ -172,8 +179,6 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         trpi_node_serve_why(node, call);
         return;
     case TRPI_CONTROL_REACH:
-        trpi_node_serve_reach(node, call);
-        return;
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:
     case TRPI_CONTROL_PUBLISH:
@@ -183,6 +188,7 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     case TRPI_CONTROL_LOGS:
     case TRPI_CONTROL_DOCTOR:
     case TRPI_CONTROL_STOP:
+    case TRPI_CONTROL_METRICS:
         serve_service(node, call);
         return;
     }

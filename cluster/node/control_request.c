@@ -51,6 +51,7 @@ static const struct {
     { "logs", TRPI_CONTROL_LOGS, false },
     { "doctor", TRPI_CONTROL_DOCTOR, true },
     { "stop", TRPI_CONTROL_STOP, false },
+    { "metrics", TRPI_CONTROL_METRICS, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -448,6 +449,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:
     case TRPI_CONTROL_DOCTOR:
+    case TRPI_CONTROL_METRICS:
         return TRP_OK;
     case TRPI_CONTROL_LOGS:
         return level_check(request, refusal) != TRP_OK ? TRP_EINVAL

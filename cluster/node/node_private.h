@@ -175,6 +175,7 @@ void trpi_node_serve_topics(trp_node *node, trpi_call *call); /* control_topics.
 /* Hand-overs that hang: texts for status, rows of "reasons" for why. false: no memory. */
 bool trpi_node_singletons_problems(trp_node *node, cJSON *problems);
 bool trpi_node_singletons_why(trp_node *node, cJSON *reply);
+void trpi_node_serve_metrics(trp_node *node, trpi_call *call); /* control_metrics.c */
 /* control_shards.c */
 void trpi_node_serve_shards(trp_node *node, trpi_call *call);
 void trpi_node_serve_entity(trp_node *node, trpi_call *call);

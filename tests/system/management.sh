@@ -67,6 +67,21 @@ is actors_are_shown "$(code -H "Authorization: Bearer $token" "$url/actors?path=
 has an_actor_has_its_behaviour '"path":"/user"'
 is another_host_is_refused "$(code -H 'Host: evil.example' "$url/cluster/members")" 403
 
+# ---- metrics: text, OpenMetrics for a client that asks; few series
+is metrics_are_open_on_loopback "$(code "$url/metrics")" 200
+cp "$work/out" "$work/metrics"
+has metrics_count_members 'troupe_cluster_members{status="Up"} 1'
+has metrics_count_dead_letters 'troupe_dead_letters_total{reason="no-such-actor"} 0'
+series=$(grep -vc '^#\|peer="' "$work/metrics")
+if [ "$series" -ge 40 ] && [ "$series" -le 300 ]; then pass a_node_has_at_most_300_series; else fail a_node_has_at_most_300_series "$series"; fi
+get -H 'Accept: application/openmetrics-text; version=1.0.0' -D "$work/head" "$url/metrics"
+has openmetrics_has_its_type "application/openmetrics-text; version=1.0.0; charset=utf-8" "$work/head"
+is openmetrics_has_an_end "$(tail -n 1 "$work/out")" "# EOF"
+has openmetrics_names_counters_without_total "# TYPE troupe_messages_processed counter"
+if command -v promtool >/dev/null; then
+    check promtool_finds_no_fault sh -c "promtool check metrics <'$work/metrics'"
+fi
+
 # ---- hostile input: no request is read out of another one's body, and no one holds a connection
 one_answer() { [ "$(grep -c '^HTTP/1' "$work/raw")" -eq 1 ] && ! grep -q selfNode "$work/raw"; }
 hostile raw 'POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 60\r\n\r\nGET /cluster/members HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nxxxxxxxxxx' >"$work/raw"
@@ -126,6 +141,8 @@ is join_is_ordered "$(code -H "$writer" -d "address=$self" "$four_url/cluster/me
 is join_answers_in_akkas_words "$(cat "$work/out")" "{\"message\":\"Joining $self\"}"
 check the_fourth_joins wait_until 60 joined 2
 other=$(get "$four_url/cluster/members" && sed -n 's/.*"selfNode":"\([^"]*\)".*/\1/p' "$work/out")
+peers_series() { get "$three_url/metrics" && [ "$(grep -c "peer=\"$other\"" "$work/out")" -eq 8 ]; }
+check a_peer_has_eight_series wait_until 60 peers_series
 is leave_is_ordered "$(code -H "$writer" -X PUT -d operation=leave "$three_url/cluster/members/$other")" 200
 is leave_answers_in_akkas_words "$(cat "$work/out")" "{\"message\":\"Leaving $other\"}"
 ended the_fourth_leaves "$four" 0

@@ -366,6 +366,7 @@ tests_unit_management_management_tests_LDADD = $(unit_ldadd)
 tests_unit_management_management_tests_SOURCES = \
 	tests/unit/management/access_test.c \
 	tests/unit/management/answers_test.c \
+	tests/unit/management/exposition_test.c \
 	tests/unit/management/form_test.c \
 	tests/unit/management/routes_test.c
 

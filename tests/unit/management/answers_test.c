@@ -55,6 +55,27 @@ orders_are_answered_in_akkas_words(void)
 }
 
 static void
+metrics_are_text_and_openmetrics_to_clients_that_ask(void)
+{
+    static const char reply[] = "{\"ok\":true,\"families\":[{\"name\":\"a\",\"type\":\"gauge\","
+                                "\"help\":\"A.\",\"samples\":[{\"value\":1}]}]}";
+    trpi_management_plan plan = { .operation = TRPI_MANAGEMENT_METRICS };
+    trpi_management_answer answer = { 0 };
+    trpi_management_plan_answer(&plan, reply, &answer);
+    UNIT_EQUAL(answer.status, 200);
+    UNIT_TEXT(answer.content_type, "text/plain; version=0.0.4; charset=utf-8");
+    UNIT_TRUE(answer.body != NULL && strncmp(answer.body, "# HELP a A.\n", 12) == 0);
+    trpi_management_answer_fini(&answer);
+    plan.openmetrics = true;
+    trpi_management_plan_answer(&plan, reply, &answer);
+    UNIT_TEXT(answer.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    UNIT_TRUE(answer.body != NULL && strstr(answer.body, "\n# EOF\n") != NULL);
+    trpi_management_answer_fini(&answer);
+    answered(TRPI_MANAGEMENT_METRICS, "", "{\"ok\":true}", 500,
+             "{\"error\":\"internal\",\"message\":\"the node's reply lacks a part\"}");
+}
+
+static void
 a_refusal_has_the_status_of_its_exit_code(void)
 {
     static const struct {
@@ -168,6 +189,7 @@ openapi_tells_what_is_served(void)
 UNIT_BEGIN("management_answers")
 UNIT(members_have_exactly_akkas_keys)
 UNIT(orders_are_answered_in_akkas_words)
+UNIT(metrics_are_text_and_openmetrics_to_clients_that_ask)
 UNIT(a_refusal_has_the_status_of_its_exit_code)
 UNIT(a_reply_that_is_none_is_an_internal_error)
 UNIT(a_head_forbids_caches_frames_and_other_origins)

@@ -38,6 +38,7 @@ reads_become_questions_to_the_node(void)
     UNIT_EQUAL(plain("GET", "/cluster/members/demo@h:1",
                      "{\"cmd\":\"member-status\",\"member\":\"demo@h:1\"}"),
                0);
+    UNIT_EQUAL(plain("GET", "/metrics", "{\"cmd\":\"metrics\"}"), 0);
     UNIT_EQUAL(plain("GET", "/openapi.json", "\"openapi\":\"3.0.3\""), 200);
 }
 
