@@ -61,6 +61,7 @@ for guest in ann bob cid; do check "a_publication_reaches_$guest" wait_until 60 
 for index in 1 2 3; do check "the_client_hears_what_node_${index}_says" wait_until 60 reached zoe "$index" "from $index"; done
 expect an_ask_is_answered 0 host_run 4 "$troupe" --via "$(at 2)" ask porter hello
 has by_the_service "say enter"
+# CONTRIB-22
 check no_node_has_called_the_client calls_are 0
 host_run 1 timeout 1 bash -c ": </dev/tcp/${host_address[4]}/80" 2>/dev/null
 check a_call_would_have_been_seen wait_until 10 eval '! calls_are 0'
@@ -71,6 +72,7 @@ called=${relay_said#calls }
 lost=$(place_of "$(contact_of zoe)")
 kill_node "$lost"
 is_elsewhere() { local now; now=$(contact_of zoe); [ "$now" != none ] && [ -n "$now" ] && [ "$now" != "$(addr "$lost")" ]; }
+# CONTRIB-28
 check the_client_finds_another_contact wait_until 60 is_elsewhere
 left=$((lost % 3 + 1))
 check it_hears_through_it wait_until 60 reached zoe "$left" "after the crash"
@@ -87,6 +89,7 @@ expect its_contact_leaves 0 ctl "$leaves" leave --timeout 60s
 node_ended its_contact_has_left "$leaves" 0
 is_moved() { local now; now=$(contact_of zoe); [ "$now" != none ] && [ "$now" != "$(addr "$leaves")" ]; }
 check the_client_has_another_contact wait_until 60 is_moved
+# CONTRIB-28
 check the_client_was_moved_before test "$(tail -n +$((moves + 1)) < <(grep '^contact: ' "$work/zoe.log") | grep -c none)" -eq 0
 kill "$caller"
 await "$caller" 60 || fail zoe_ends
@@ -112,6 +115,7 @@ kill_node 1
 enter 2 gus self
 check gus_comes_in wait_until 60 inside gus
 echo "${host_address[2]} shop.test" >"$names" # in place: the mount is of the file
+# CONTRIB-28
 check a_name_is_looked_up_again wait_until 60 contact_is yan 2
 check it_hears_there wait_until 60 reached yan 2 "over here"
 kill_node 2

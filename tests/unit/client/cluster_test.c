@@ -347,7 +347,7 @@ a_receptionist_of_a_role_is_only_where_the_role_is(void)
     cluster_end();
 }
 
-/* ROLES-03: topics need the mediator, which may have a role of its own. */
+/* CONTRIB-30 ROLES-03: topics need the mediator, which may have a role of its own. */
 static void
 a_topic_needs_the_mediator_of_the_contact(void)
 {
