@@ -26,7 +26,8 @@ static const trp_protocol protocol = { .name = "entities", .types = types, .type
 /* Facts about all incarnations of an id. */
 typedef struct seen {
     _Atomic uint32_t starts, ends, handled, last[8];
-    _Atomic bool reordered, two, lives;
+    _Atomic bool reordered; /* or one is missing */
+    _Atomic bool back, two, lives;
 } seen;
 static seen ids[IDS_MAX];
 static _Atomic uint32_t stops_by_hand, ends_by_itself;
@@ -72,6 +73,9 @@ entity_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (n != NULL) {
         if (n->value != atomic_load(&ids[s->id].last[n->sender]) + 1) {
             atomic_store(&ids[s->id].reordered, true);
+        }
+        if (n->value <= atomic_load(&ids[s->id].last[n->sender])) {
+            atomic_store(&ids[s->id].back, true);
         }
         atomic_store(&ids[s->id].last[n->sender], n->value);
         atomic_fetch_add(&ids[s->id].handled, 1);
@@ -246,11 +250,18 @@ a_failed_entity_starts_again_for_what_waits(void)
     end();
 }
 
+static uint64_t
+dead_of_buffer(void)
+{
+    trp_system_stats stats = { .size = sizeof stats };
+    trp_system_stats_get(sys, &stats);
+    return stats.dead_letters[TRP_DEAD_ENTITY_BUFFER];
+}
+
 static void
 what_is_above_the_buffer_is_a_dead_letter(void)
 {
     trp_sharding_options options = TRP_SHARDING_OPTIONS_INIT;
-    trp_system_stats stats = { .size = sizeof stats };
     trp_entity to = named(5);
     options.backoff_min_ms = 1000;
     options.buffer_bytes_max = 10000;
@@ -260,11 +271,10 @@ what_is_above_the_buffer_is_a_dead_letter(void)
     for (uint32_t i = 1; i <= 1000; i++) {
         tell(5, i);
     }
-    UNIT_WAIT(atomic_load(&ids[5].handled) > 0, 10000);
-    UNIT_FALSE(atomic_load(&ids[5].reordered));
-    trp_system_stats_get(sys, &stats);
-    UNIT_TRUE(stats.dead_letters[TRP_DEAD_ENTITY_BUFFER] > 0);
-    UNIT_EQUAL(stats.dead_letters[TRP_DEAD_ENTITY_BUFFER] + atomic_load(&ids[5].handled), 1000);
+    /* Where to tell them takes longer than the back-off, the last ones find it alive. */
+    UNIT_WAIT(dead_of_buffer() + atomic_load(&ids[5].handled) == 1000, 10000);
+    UNIT_FALSE(atomic_load(&ids[5].back));
+    UNIT_TRUE(dead_of_buffer() > 0);
     end();
 }
 
