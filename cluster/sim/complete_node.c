@@ -32,14 +32,15 @@ membership_ended(void *arg, trpi_member_stop why)
     n->over = true;
 }
 
-/* A node with a program's actors leaves as `troupe node` does: it stays Exiting until the tasks of
- * the phase cluster-exiting are done. */
+/* A node with a program's actors leaves as `troupe node` does: it stays Exiting until its shards
+ * are handed over, and the tasks of the phase cluster-exiting are done. */
 static void
 exiting_begin(void *arg, const trpi_cluster_event *event)
 {
     const struct sim_whole *n = arg;
     if (event->member->member.self != 0 &&
-        trp_shutdown_run(n->system, TRP_SHUTDOWN_LEAVING, TRP_SHUTDOWN_CLUSTER_EXITING) != TRP_OK) {
+        trp_shutdown_run(n->system, TRP_SHUTDOWN_LEAVING,
+                         TRP_SHUTDOWN_CLUSTER_SHARDING_SHUTDOWN_REGION) != TRP_OK) {
         (void)trpi_cluster_release(n->cluster);
     }
 }
