@@ -141,6 +141,7 @@ typedef struct trpi_shard {
     _Atomic uint64_t epoch; /* OWN: written before route, for those that deliver for other nodes */
     trpi_home *home;        /* AWAY */
     trpi_home *fence;       /* its gate is to be asked, when closing has ended; NULL: none */
+    uint64_t told_epoch;    /* of the home that messages were passed on to last; 0: none yet */
     trpi_request_queue returned, waiting; /* what came back is before what waits */
     trpi_entry_wait *opening;             /* RUNNING, but target is NONE */
     bool route_opening;                   /* AWAY, but route is REGION */

@@ -15,7 +15,7 @@
  *       told so again: an end that nobody had asked for is said once, and may be lost.
  *                                                                             (take_home_here)
  * Limits.  TRPI_SHARDS_MAX shards; one fence a shard. A fence without an answer ends after
- *          options.fence_ms, and that is logged: order may be lost then.
+ *          options.fence_ms, and that is logged: what comes back later is a dead letter.
  * Not here. Messages, entities and their buffers (the shell).
  * Tests.   tests/unit/cluster/sharding_test.c, tests/sim/sharding_test.c
  */
@@ -381,7 +381,7 @@ look_at_shard(trpi_region_core *core, uint32_t number)
             say_text(
                 core, TRP_LOG_WARNING,
                 "shard %u of '%s': its former home did not answer within %u ms; messages are sent "
-                "to the new one now, and may overtake earlier ones",
+                "to the new one now; what the former one gives back later is a dead letter",
                 number, core->type, core->options.fence_ms);
             end_fence(core, number);
         } else if (is_over(core, shard->fence_sent_ms, core->options.retry_ms) &&

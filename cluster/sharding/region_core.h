@@ -58,7 +58,7 @@ typedef struct trpi_region_core trpi_region_core;
 /* A zero field is its default. */
 typedef struct trpi_region_core_options {
     uint32_t retry_ms; /* what was not answered is sent again */
-    uint32_t fence_ms; /* without an answer the shard goes on, and order may be lost; logged */
+    uint32_t fence_ms; /* without an answer the shard goes on; logged */
     uint32_t stop_ms;  /* entities that did not end are told to be stopped by force */
     uint32_t flush_ms; /* a leaving node waits so long for homes of what waits here */
     uint32_t broken;   /* simulation: TRPI_SHARD_BROKEN_... */

@@ -16,7 +16,10 @@
  *   region-shard-S5  A type that drops (hand-off 2c, 4b) makes dead letters where region-shard-S3
  *       gives back, and tells the sender's node, which asks then where the shard is: none goes on
  *       telling a former home.
- * Tests.   tests/unit/cluster/entity_test.c, tests/sim/entities_test.c
+ *   region-shard-S6  With order, what an earlier home than the last one gives back is a dead
+ *       letter: the last one may have handled later messages. It comes from a home that stood still
+ *       until it was removed, or until its fence was given up.
+ * Tests.   tests/unit/cluster/entity_test.c, tests/sim/entities_test.c, tests/sim/state_test.c
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -139,7 +142,11 @@ trpi_shard_returned(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     const trpi_region_ops *ops = ops_of(region, &arg);
     uint64_t epoch = request->epoch;
     bool current = shard->state == TRPI_SHARD_AWAY && shard->home->epoch == epoch;
-    request->origin = (trp_ref)TRP_REF_NONE; /* it is of this node */
+    request->origin = (trp_ref)TRP_REF_NONE;                         /* it is of this node */
+    if (!region->settings.unordered && epoch != shard->told_epoch) { /* region-shard-S6 */
+        trpi_request_dead(request, TRP_DEAD_SHARD_MOVES);
+        return;
+    }
     if (!current && (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_AWAY)) {
         pass_on(ctx, region, shard, request); /* too late for its place */
         return;
@@ -166,6 +173,8 @@ static void
 waiting_flush(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
 {
     trpi_request *request;
+    shard->told_epoch =
+        shard->state == TRPI_SHARD_AWAY ? shard->home->epoch : atomic_load(&shard->epoch);
     while ((request = trpi_region_unkeep(region, &shard->returned)) != NULL ||
            (request = trpi_region_unkeep(region, &shard->waiting)) != NULL) {
         pass_on(ctx, region, shard, request);

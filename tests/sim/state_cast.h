@@ -31,7 +31,7 @@ static uint64_t expected;                       /* to be told */
 static bool busy;                               /* tellers tell something by themselves, too */
 static uint32_t lives[TARGETS], newest[NODES][TARGETS], host[TARGETS];
 static uint64_t acked[ACCOUNTS], billed[ACCOUNTS]; /* by the journal; of these, with the clerk */
-static uint64_t lost, disordered, doubled;
+static uint64_t lost, disordered, doubled, skipped;
 static uint32_t stop_after, stop_ms; /* behind so many messages their node stands still; 0: none */
 
 /* Put in on purpose; NULL: none. */
@@ -115,6 +115,8 @@ hears(const struct state_job *job, uint32_t target, uint32_t life)
     if (job->number > 0 && life >= heard_by[job->teller][target]) {
         disordered += job->number < *last;
         doubled += job->number == *last;
+        skipped +=
+            target != CLERK && job->number > *last + 1; /* what waits in a singleton ends with it */
         *last = job->number;
         heard_by[job->teller][target] = life;
     }
@@ -489,7 +491,7 @@ options_of(uint32_t nodes)
     memset(newest, 0, sizeof newest);
     memset(acked, 0, sizeof acked);
     memset(billed, 0, sizeof billed);
-    lost = disordered = doubled = expected = 0;
+    lost = disordered = doubled = skipped = expected = 0;
     tellers = stop_after = 0;
     busy = false;
     return options;

@@ -181,6 +181,7 @@ no_crash(trp_sim *sim, void *arg)
         trp_sim_calm(sim, 60000);
     }
     trp_sim_await(sim, all_are_heard, NULL, 60000);
+    TRP_SIM_CHECK(sim, skipped == 0);
     all_answer(sim);
 }
 
