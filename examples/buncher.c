@@ -11,7 +11,7 @@ enum { BUNCH_MAX = 16, BUNCH_PAUSE_MS = 100 };
     M(P, set_target, BUNCH_TARGET) M(P, queue, BUNCH_ITEM) M(P, flush, TRP_NO_FIELDS)
 TRP_PROTOCOL(bunch, BUNCH_MESSAGES)
 
-struct todo { /* replaced by each event as a whole: the hook sees it before and after */
+struct bunch { /* replaced by each event as a whole: the hook sees it before and after */
     trp_ref target;
     int64_t count, items[BUNCH_MAX];
 };
@@ -27,7 +27,7 @@ on_idle(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (order == NULL) {
         return TRP_EUNHANDLED;
     }
-    ((struct todo *)trp_fsm_using(state))->target = order->target;
+    ((struct bunch *)trp_fsm_using(state))->target = order->target;
     return trp_fsm_stay(state);
 }
 
@@ -38,28 +38,28 @@ on_active(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (bunch_flush_as(msg) == NULL && !trp_msg_is(msg, &trp_fsm_state_timeout_type)) {
         return TRP_EUNHANDLED;
     }
-    ((struct todo *)trp_fsm_using(state))->count = 0;
+    ((struct bunch *)trp_fsm_using(state))->count = 0;
     return trp_fsm_goto(state, IDLE);
 }
 
 static trp_err
 on_both(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    struct todo *todo = trp_fsm_using(state);
+    struct bunch *held = trp_fsm_using(state);
     (void)ctx;
-    if (bunch_queue_as(msg) == NULL || trp_ref_is_none(todo->target) || todo->count == BUNCH_MAX) {
+    if (bunch_queue_as(msg) == NULL || trp_ref_is_none(held->target) || held->count == BUNCH_MAX) {
         return TRP_EUNHANDLED; /* nothing of the copy is kept */
     }
-    todo->items[todo->count++] = bunch_queue_as(msg)->item;
+    held->items[held->count++] = bunch_queue_as(msg)->item;
     return trp_fsm_goto(state, ACTIVE);
 }
 
 static void
 on_transition(trp_ctx *ctx, void *state, uint32_t from, uint32_t to)
 {
-    const struct todo *todo = trp_fsm_data(state);
+    const struct bunch *held = trp_fsm_data(state);
     if (from == ACTIVE && to == IDLE) {
-        trp_tell(ctx, todo->target, &trp_bytes_type, todo->items, (size_t)todo->count * 8);
+        trp_tell(ctx, held->target, &trp_bytes_type, held->items, (size_t)held->count * 8);
     }
 }
 
@@ -71,7 +71,7 @@ static const trp_fsm_hook buncher_hooks[] = { on_transition, NULL };
 static const trp_fsm_definition buncher_definition = {
     .size = sizeof buncher_definition, .name = "buncher", .states = buncher_states,
     .states_count = 2, .edges = buncher_edges, .edges_count = 2, .first = IDLE,
-    .data_bytes = sizeof(struct todo), .unhandled = on_both, .hooks = buncher_hooks
+    .data_bytes = sizeof(struct bunch), .unhandled = on_both, .hooks = buncher_hooks
 };
 TRP_FSM_BEHAVIOUR(buncher, "buncher", struct buncher, &buncher_definition)
 TRP_FSM_EXPORT(buncher, &buncher_definition)
