@@ -61,7 +61,8 @@
     F(KEY, "key", 0, "FILE", "for --via: its key")                                                 \
     F(COOKIE_FILE, "cookie-file", 0, "FILE", "for --via: file with the cluster's cookie")          \
     F(FIX_HINTS, "fix-hints", 0, NULL, "say what to do about each finding")                        \
-    F(OUT_FILE, "out-file", 'O', "FILE", "write to FILE")
+    F(OUT_FILE, "out-file", 'O', "FILE", "write to FILE")                                          \
+    F(LANG, "lang", 0, "LANG", "c or c++ (default c)")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -267,6 +268,7 @@ int trpi_cli_run_dev(trpi_cli *cli);
 int trpi_cli_run_sim(trpi_cli *cli);
 int trpi_cli_run_config(trpi_cli *cli);
 int trpi_cli_run_multinode(trpi_cli *cli);
+int trpi_cli_run_new(trpi_cli *cli);
 int trpi_cli_run_cert(trpi_cli *cli);
 int trpi_cli_run_cookie(trpi_cli *cli);
 int trpi_cli_run_fsm(trpi_cli *cli);

@@ -66,6 +66,18 @@ const trpi_cli_command trpi_cli_commands[] = {
       .passes_through = true,
       .of_all_behind = true,
       .run = trpi_cli_run_fsm },
+    { .name = "new",
+      .group = TRPI_CLI_RUN,
+      .usage = "app|actor|plugin NAME [--lang c|c++]",
+      .summary = "make a project: a program, an actor or a plugin, with a Makefile and a test",
+      .text = "Makes the directory NAME; make check there builds the project and passes its test. "
+              "NAME begins with a-z and\ngoes on with a-z, 0-9, _ and -, at most 40 characters. "
+              "Prints the files. Exit 64: no such kind, name or\nlanguage; 74: NAME exists or "
+              "cannot be written.\n",
+      .flags = BIT(LANG) | BIT(DRY_RUN),
+      .args_min = 2,
+      .args_max = 2,
+      .run = trpi_cli_run_new },
     { .name = "config",
       .group = TRPI_CLI_RUN,
       .usage = "show|check [OPTION]...",

@@ -151,6 +151,8 @@ complete_value(trpi_cli *cli, const char *flag)
         (void)puts("Joining\nWeaklyUp\nUp\nLeaving\nExiting\nDown");
     } else if (strcmp(flag, "--level") == 0) {
         (void)puts("error\nwarning\ninfo\ndebug");
+    } else if (strcmp(flag, "--lang") == 0) {
+        (void)puts("c\nc++");
     } else if (strcmp(flag, "--gone") == 0 || strcmp(flag, "--on") == 0) {
         complete_members(cli);
     } else if (strcmp(flag, "--type") == 0) {
@@ -185,6 +187,8 @@ trpi_cli_run_complete(trpi_cli *cli)
         complete_members(cli);
     } else if (strcmp(command->name, "completion") == 0) {
         (void)puts("bash\nzsh\nfish");
+    } else if (strcmp(command->name, "new") == 0) {
+        (void)puts("app\nactor\nplugin");
     } else if (strcmp(command->name, "fsm") == 0) {
         (void)puts("dot");
     } else if (strcmp(command->name, "check") == 0) {

@@ -47,6 +47,8 @@ check member_continues_behind_the_colon wait_until 30 offered 'troupe down troup
 check member_by_host wait_until 30 offered 'troupe leave 127' "127.0.0.1:2552 127.0.0.1:2553 "
 is help_offers_commands "$(offers 'troupe help le' | tr '\n' ' ')" "leave leader "
 is completion_offers_shells "$(offers 'troupe completion ' | tr '\n' ' ')" "bash zsh fish "
+is new_offers_kinds "$(offers 'troupe new ' | tr '\n' ' ')" "app actor plugin "
+is new_offers_languages "$(offers 'troupe new app x --lang ' | tr '\n' ' ')" "c c++ "
 export TROUPE_SOCKET=$work/none.sock
 is silent_without_a_node "$(offers 'troupe down ' 2>&1)" ""
 # A second, which a busy machine may lose: so the best of several.
