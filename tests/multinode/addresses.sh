@@ -26,7 +26,7 @@ for index in 1 2; do
     check "host_${index}_has_ipv6" host_run "$index" ip -6 address add "fd00::$index/64" dev eth0 nodad
     start_at "$index" 'troupe.tcp://demo@[fd00::1]:2552' --host "fd00::$index" --port 2552
 done
-check ipv6_nodes_form_a_cluster wait_until 30 all_up 2 1 2
+check ipv6_nodes_form_a_cluster wait_until 60 all_up 2 1 2
 expect ipv6_actor_answers 0 ctl 1 ask 'troupe.tcp://demo@[fd00::2]:2552/user/echo' six
 is ipv6_reply "$(cat "$work/out")" six
 expect ipv6_member_has_a_status 0 ctl 1 member-status '[fd00::2]:2552'
@@ -48,7 +48,7 @@ check no_direct_way host_run 1 ip route add prohibit "$net.2/32"
 seed=troupe.tcp://demo@$public:4000 # so that the other one dials
 start_at 2 "$seed" --host "$public" --port 4000 --bind-host "$net.2" --bind-port 2600
 start_at 1 "$seed" --host "$public_1" --port 4000 --bind-host "$net.1" --bind-port 2552
-check translated_nodes_form_a_cluster wait_until 30 all_up 2 1 2
+check translated_nodes_form_a_cluster wait_until 60 all_up 2 1 2
 # REMOTE-02
 expect actor_behind_translation_answers 0 ctl 1 ask "troupe.tcp://demo@$public:4000/user/echo" seven
 is translated_reply "$(cat "$work/out")" seven
@@ -66,7 +66,7 @@ done
 seed=troupe.tcp://demo@near.test:2552
 start_at 1 "$seed" --host near.test --port 2552 --bind-host "$net.1"
 start_at 2 "$seed" --host far.test --port 2552 --bind-host "$net.2"
-check named_nodes_form_a_cluster wait_until 30 all_up 2 1 2
+check named_nodes_form_a_cluster wait_until 60 all_up 2 1 2
 expect actor_at_the_last_address_answers 0 ctl 1 ask "troupe.tcp://demo@far.test:2552/user/echo" nine
 is named_reply "$(cat "$work/out")" nine
 expect address_is_not_the_name 68 ctl 1 member-status "$net.2:2552"

@@ -25,17 +25,17 @@ relay_itself() {
     hosts_begin 2 namespaces
     relay_begin 2 --seed 1
     send 1
-    wait_until 30 all_are_counted 1 || fail relay_carries "$relay_said"
+    wait_until 60 all_are_counted 1 || fail relay_carries "$relay_said"
     relay_say 2 "loss 20"
     before=$lost
     send 400
-    wait_until 30 all_are_counted 400 || fail relay_counts "$relay_said"
+    wait_until 60 all_are_counted 400 || fail relay_counts "$relay_said"
     counts_are a_fifth_is_lost 50 115 $((lost - before)) # 80, give or take 4 standard deviations
     relay_say 2 "loss 0"
     relay_say 2 "queue 5"
     relay_say 2 "rate 1000" # 0.4 s for each
     send 40
-    wait_until 30 all_are_counted 441 || fail relay_counts "$relay_said"
+    wait_until 60 all_are_counted 441 || fail relay_counts "$relay_said"
     counts_are a_full_queue_drops 30 40 "$dropped"
 }
 

@@ -10,7 +10,7 @@ deployment "/service/*" { remote = "$(addr 2)" }
 END
 start_node 1 --config "$work/one.conf" --load "$plugin:service"
 start_node 2 --load "$plugin"
-wait_until 30 all_up 2 1 2 || { fail two_nodes_come_up; test_end; }
+wait_until 60 all_up 2 1 2 || { fail two_nodes_come_up; test_end; }
 
 # Its answer counts the questions, so it is asked once, when it is there: one whose answer came too late would count, too.
 is_there() { ctl 2 tree 2>/dev/null | grep -q worker; }
@@ -23,18 +23,18 @@ where="/remote/demo@${host_address[1]}:${host_port[1]}/user/service/worker"
 answers worker_answers_from_the_other_host
 expect worker_fails 0 ctl 1 ask /user/service fail
 answers its_parent_restarts_it
-check the_failure_is_in_the_parents_log wait_until 30 grep -qF "failed: as it was told" "$work/node-1.log"
+check the_failure_is_in_the_parents_log wait_until 60 grep -qF "failed: as it was told" "$work/node-1.log"
 expect tree_of_the_other_host 0 ctl 2 tree
 has worker_was_restarted_there "restarts 1" "$work/out"
 
 kill_node 2 # the next incarnation of the address proves that this one is over, for the cluster, too
 start_node 2 --load "$plugin"
-wait_until 30 all_up 2 1 2 || fail both_are_up_again
+wait_until 60 all_up 2 1 2 || fail both_are_up_again
 answers service_makes_another_one_there
 kill_node 1 TERM # it says goodbye: no failure detector is needed
 # NewRemoteActorSpec
 node_ended parent_ends_with_0 1 0
-check worker_ends_with_its_parents_node wait_until 30 eval '! is_there'
+check worker_ends_with_its_parents_node wait_until 60 eval '! is_there'
 
 # Node 2 crashes with a worker, and its parent's node stops before its detector has found that out: it does not wait. (When
 # nng first frees a connection the thread sanitizer has a report that it suppresses, and starts the symbolizer for that: on

@@ -19,7 +19,7 @@ agree() { # NODE...: one digest of members, statuses and seen set, all converged
 # HEADLINE-5, JoinSeedNodeSpec
 if timed 60 agree "${all[@]}"; then pass eight_agree; measure eight_converged "$took" ms; else fail eight_agree; fi
 same_order() { [ "$(for index in "${all[@]}"; do ctl "$index" members -o name | md5sum; done | sort -u | wc -l)" -eq 1 ]; }
-check order_is_the_same wait_until 30 same_order
+check order_is_the_same wait_until 60 same_order
 # ROLES-01
 is roles_are_known "$(ctl 5 members --role r1 -o name | wc -l)" 4
 leader=$(ctl 4 leader)

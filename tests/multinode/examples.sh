@@ -50,7 +50,7 @@ host_start 1 "$work/pong.log" "$work/ping" serve
 pong=$host_started
 pids+=("$pong")
 has_path() { grep -q '^troupe.tcp://.*/user/pong' "$work/pong.log"; }
-wait_until 30 has_path || fail pong_prints_its_path "$(cat "$work/pong.log")"
+wait_until 60 has_path || fail pong_prints_its_path "$(cat "$work/pong.log")"
 path=$(grep -m 1 '^troupe.tcp://' "$work/pong.log")
 expect ping_plays 0 host_run 1 "$work/ping" "$path" 1000
 has ping_counts "1000 round trips"
@@ -60,22 +60,22 @@ has pong_counted "1000 balls" "$work/pong.log"
 
 start_node 1 --role seed --load "$work/echo.so"
 start_node 2 --role other --load "$work/counter.so"
-wait_until 30 all_up 2 1 2 || { fail two_nodes_come_up; test_end; }
+wait_until 60 all_up 2 1 2 || { fail two_nodes_come_up; test_end; }
 member=$(addr 3)
 host_start 3 "$work/node-3.log" "$work/cluster" system=demo remote.hostname="${host_address[3]}" \
     remote.port="${host_port[3]}" cluster.seed-nodes="$(addr 1)" cluster.roles=worker control.socket="${host_socket[3]}"
 node_pid[3]=$host_started
 pids+=("$host_started")
-check program_is_a_member wait_until 30 all_up 3 1 2
+check program_is_a_member wait_until 60 all_up 3 1 2
 expect program_is_listed_with_its_role 0 ctl 1 members --role worker -o name
 is listed_address "$(cat "$work/out")" "$member"
-check program_has_a_control_socket wait_until 30 ctl 3 members
+check program_has_a_control_socket wait_until 60 ctl 3 members
 is own_socket_answers_as_itself "$(ctl 3 members | sed -n 's/^\* *\([^ ]*\).*/\1/p')" "$member"
 worked() { [[ $(ctl 1 ask "$member/user/manager" 7 2>/dev/null) == "49, by $member" ]]; }
-check program_answers_from_another_host wait_until 30 worked
+check program_answers_from_another_host wait_until 60 worked
 expect program_is_taken_out 0 ctl 2 leave "$member" --timeout 90s
 node_ended program_ends_with_0 3 0
 has program_says_why_it_ends "left the cluster" "$work/node-3.log"
-check it_is_gone wait_until 30 sees_gone "$member" 1 2
+check it_is_gone wait_until 60 sees_gone "$member" 1 2
 [ "$failures" -eq 0 ]
 test_end

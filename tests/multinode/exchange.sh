@@ -29,7 +29,7 @@ end_both() {
 # Both tell half of them at once.
 node_of 1 one "${patient[@]}" "$(addr 2)" $((messages / 2))
 node_of 2 two "${patient[@]}" "$(addr 1)" $((messages / 2))
-check both_have_told_all wait_until 600 both law 1
+check both_have_told_all wait_until 600 both "law [hb]" 1
 for side in one two; do
     sed "s/^/    $side /" "$work/$side"
     check "${side}_has_told_half" grep -q "^sent $((messages / 2)) " "$work/$side"
@@ -57,7 +57,7 @@ for ((cut = 1; cut <= cuts; cut++)); do
     check "cut_${cut}_heals" wait_until 60 says_it flowing one $((was + 1))
 done
 kill -USR1 "${node_pid[1]}"
-check balance_is_drawn wait_until 120 says_it law one 1
+check balance_is_drawn wait_until 120 says_it "law [hb]" one 1
 sed "s/^/    one /" "$work/one"
 check law_holds_over_cuts grep -qx "law holds" "$work/one"
 check order_is_kept_over_cuts grep -q "^disorder 0 damaged 0 " "$work/one"

@@ -54,10 +54,10 @@ has who_did_not_end_is_named "node2 did not end" "$work/err"
 # shellcheck disable=SC2016 # expanded there
 expect time_ends_what_they_started 75 "$troupe" multinode --ports -n 1 --timeout 1 sh -- -c 'sleep 600 & echo $! >"$0"; wait' "$work/child"
 gone() { grep -q '^State:.[ZX]' "/proc/$(cat "$1")/status" 2>/dev/null || ! kill -0 "$(cat "$1")" 2>/dev/null; }
-check nothing_of_it_is_left wait_until 30 gone "$work/child"
+check nothing_of_it_is_left wait_until 60 gone "$work/child"
 # shellcheck disable=SC2016
 expect an_ended_process_leaves_nothing 0 "$troupe" multinode --ports -n 1 sh -- -c 'sleep 600 & echo $! >"$0"' "$work/orphan"
-check not_even_its_child wait_until 30 gone "$work/orphan"
+check not_even_its_child wait_until 60 gone "$work/orphan"
 expect roles_are_told 0 env MULTINODE_INDEX=roles "$program"
 # MNT-05
 is roles_in_order "$(tr '\n' ' ' <"$work/out")" "first second third fourth "

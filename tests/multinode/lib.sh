@@ -90,7 +90,7 @@ relay_begin() { # I [OPTION]...
     "${switch[@]}" setpriv --pdeathsig KILL "$build/tests/multinode/relay" "$@" "$hosts_switch" "port$index" "${host_holder[index]}" eth0 \
         <&"${relay_in[index]}" >"$work/relay-$index.out" 2>&1 &
     pids+=("$!")
-    wait_until 30 grep -qx ready "$work/relay-$index.out" || fail "relay $index" "$(cat "$work/relay-$index.out")"
+    wait_until 60 grep -qx ready "$work/relay-$index.out" || fail "relay $index" "$(cat "$work/relay-$index.out")"
     "${switch[@]}" ip link set "port$index" master br0 up
     "${hosts_enter[@]}" --target "${host_holder[index]}" --net ip address add "${host_address[index]}/24" dev eth0
     "${hosts_enter[@]}" --target "${host_holder[index]}" --net ip link set eth0 up
@@ -100,7 +100,7 @@ relay_say() { # I COMMAND
     local lines
     lines=$(wc -l <"$work/relay-$1.out")
     echo "$2" >&"${relay_in[$1]}"
-    wait_until 30 relay_answered "$1" "$lines" || fail "relay $1 obeys" "$2: $(tail -n 1 "$work/relay-$1.out")"
+    wait_until 60 relay_answered "$1" "$lines" || fail "relay $1 obeys" "$2: $(tail -n 1 "$work/relay-$1.out")"
     relay_said=$(tail -n 1 "$work/relay-$1.out")
 }
 
@@ -154,9 +154,9 @@ events_begin() {
     shift
     host_start "$index" "$work/events" env -u TROUPE_TIMEOUT "$troupe" events -v -o jsonl "$@"
     pids+=("$host_started")
-    wait_until 30 test -s "$work/events" || fail events_are_subscribed
+    wait_until 60 test -s "$work/events" || fail events_are_subscribed
 }
-event() { wait_until 30 grep -qF -- "$1" "$work/events"; }
+event() { wait_until 60 grep -qF -- "$1" "$work/events"; }
 
 # The end of node I, as `await` and `ended` do.
 await_node() { await "${node_pid[$1]}" "$2"; }

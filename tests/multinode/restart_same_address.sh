@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 hosts_begin 3
 for index in 1 2 3; do start_node "$index" --load "$build/examples/.libs/echo.so"; done
-wait_until 30 all_up 3 1 2 3 || { fail all_three_come_up; test_end; }
+wait_until 60 all_up 3 1 2 3 || { fail all_three_come_up; test_end; }
 again=$(addr 2)
 old=$(uid_of 1 "$again")
 check uid_is_known test -n "$old"
@@ -19,7 +19,7 @@ new_is_up() { # the new uid is known and Up on 1 and 3
 }
 kill_node 2
 start_node 2 --load "$build/examples/.libs/echo.so"
-if timed 40 new_is_up; then pass new_incarnation_takes_the_place && measure restart_same_address "$took" ms; else fail new_incarnation_takes_the_place; fi
+if timed 60 new_is_up; then pass new_incarnation_takes_the_place && measure restart_same_address "$took" ms; else fail new_incarnation_takes_the_place; fi
 check three_members_again wait_until 60 all_up 3 1 2 3
 check nobody_is_unreachable wait_until 60 none_unreachable 1 2 3
 expect old_uid_is_nobody 68 ctl 1 member-status "$old"
@@ -38,5 +38,5 @@ seed_is_back() {
 }
 # SEED-02, RestartFirstSeedNodeSpec
 if timed 60 seed_is_back; then pass first_seed_joins_the_others && measure restart_seed "$took" ms; else fail first_seed_joins_the_others; fi
-check one_cluster wait_until 30 one_leader 1 2 3
+check one_cluster wait_until 60 one_leader 1 2 3
 test_end

@@ -33,15 +33,16 @@ on() { # ADDRESS...: how many entities live on these nodes
 # "1.10" is newer than "1.9": numbers are compared.
 start_version 1.9 1 2
 check two_old_nodes_come_up wait_until 60 all_up 2 1 2
+# Those that the coordinator knows get shards.
+so_many_host() { [ "$(ctl 1 shards tally | grep -c ' hosts')" -eq "$1" ]; } # N
+check both_old_nodes_host_the_type wait_until 60 so_many_host 2
 homes_look 1
 is old_nodes_share_the_shards "$(($(on "$(addr 1)") > 0 && $(on "$(addr 2)") > 0))" 1
 start_version 1.10 3 4
 check two_new_nodes_come_up wait_until 60 all_up 4 1 2 3 4
 expect members_say_their_version 0 ctl 1 members
 has a_member_has_the_new_version 1.10
-# All four host the type, and the coordinator knows it.
-four_host() { [ "$(ctl 1 shards tally | grep -c ' hosts')" -eq 4 ]; }
-check all_four_host_the_type wait_until 60 four_host
+check all_four_host_the_type wait_until 60 so_many_host 4
 for id in "${ids[@]}"; do echo "$id ${home[$id]}"; done >"$work/seen"
 expect rebalancing_is_asked_for 0 ctl 1 shards tally --rebalance
 

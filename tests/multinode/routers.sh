@@ -6,12 +6,11 @@
 hosts_begin 4
 plugin=$build/tests/multinode/.libs/routers.so
 fast=(--set cluster.gossip-interval=100ms --set cluster.leader-actions-interval=100ms --set log.level=warning
-    --set cluster.failure-detector.heartbeat-interval=200ms --set cluster.failure-detector.acceptable-heartbeat-pause=1s)
+    --set cluster.failure-detector.heartbeat-interval=200ms --set cluster.failure-detector.acceptable-heartbeat-pause=3s)
 [ "${1:-}" != --long ] || fast=()
 # What is on a link that is found dead is lost, as is what a node has not worked off when its phases are over: a sanitizer's
 # nodes may stand still for longer than that allows.
-[ -z "$sanitizer" ] || fast+=(--set cluster.failure-detector.acceptable-heartbeat-pause=3s
-    --set remote.transport-failure-detector.acceptable-heartbeat-pause=30s --set coordinated-shutdown.default-phase-timeout=30s)
+[ -z "$sanitizer" ] || fast+=(--set remote.transport-failure-detector.acceptable-heartbeat-pause=30s --set coordinated-shutdown.default-phase-timeout=30s)
 cat >"$work/front.conf" <<'END'
 deployment "/front/pool"  { router = round-robin-pool  nr-of-instances = 100
     cluster { enabled = on  max-nr-of-instances-per-node = 2  allow-local-routees = off  use-role = compute } }
@@ -23,14 +22,14 @@ start_worker() { start_node "$1" "${fast[@]}" --role compute --load "$plugin"; }
 start_node 1 "${fast[@]}" --config "$work/front.conf" --load "$plugin:front"
 routees() { [[ $(ctl 1 ask /user/front routees 2>/dev/null) == "$1" ]]; }
 
-check a_router_waits_for_routees wait_until 30 routees "0 0"
+check a_router_waits_for_routees wait_until 60 routees "0 0"
 start_worker 2
 start_worker 3
 # ClusterRoundRobinSpec
-check routees_come_with_their_nodes wait_until 30 routees "4 2"
+check routees_come_with_their_nodes wait_until 60 routees "4 2"
 start_worker 4
 # ClusterConsistentHashingRouterSpec
-check a_new_node_gets_some_too wait_until 30 routees "6 3"
+check a_new_node_gets_some_too wait_until 60 routees "6 3"
 
 if [ "$hosts_mode" = namespaces ]; then
     host_cut 4

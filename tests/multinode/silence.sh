@@ -28,7 +28,7 @@ cluster() { # FIRST HOST
     for index in "$one" "$two"; do
         host_start "$index" "$work/events-$index" env -u TROUPE_TIMEOUT "$troupe" events -v -o jsonl
         pids+=("$host_started")
-        wait_until 30 test -s "$work/events-$index" || fail events_are_subscribed
+        wait_until 60 test -s "$work/events-$index" || fail events_are_subscribed
     done
     beat_on "$beats" "$one" "$two" "$three"
     unsuspected nobody_was_suspected "$(suspicions "$work/events-$one")" $(($(now_ms) - begin))

@@ -70,7 +70,7 @@ done
 background env -u TROUPE_TIMEOUT "$troupe" --socket "$work/1.sock" events -o name >"$work/stream" 2>"$work/noted"
 stream=$started
 check stream_without_a_limit_says_so wait_until 60 grep -qF "no answer yet from the node at $work/1.sock: $stopped" "$work/noted"
-check and_waits_on kill -0 "$stream"
+check and_waits_on lives "$stream"
 expect running_already 69 "$troupe" node --port 0 --socket "$work/1.sock"
 has running_already_and_stopped "process $one is stopped" "$work/err"
 kill -CONT "$one"

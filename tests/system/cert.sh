@@ -90,7 +90,10 @@ expect config_is_shown 0 "$troupe" config show "${tls[@]}"
 has cookie_is_hidden 'remote.secure-cookie = "(secret)"'
 lacks cookie_is_nowhere "$(cat "$work/cookie")"
 lacks cookie_is_not_in_the_log "$(cat "$work/cookie")" "$work/a.log"
-expect status_of_encrypted 0 "$troupe" --socket "$work/a.sock" status
+expect the_first_sees_both 0 "$troupe" --socket "$work/a.sock" wait --members 2 --converged
+healthy() { "$troupe" --socket "$work/a.sock" status >"$work/status"; }
+check status_of_encrypted wait_until 60 healthy
+cp "$work/status" "$work/out"
 has status_says_how_long "TLS 1.3 mutual, certificate valid 364 days, cookie"
 lacks status_refused_nobody "refused "
 
@@ -110,7 +113,7 @@ kill -TERM "$third"
 ended third_ends "$third" 0
 expect renew_while_it_runs 0 "$troupe" cert renew "$pki/127.0.0.1.pem" --dir "$pki"
 kill -HUP "$first"
-check hangup_reads_files wait_until 20 grep -q "credentials read again" "$work/a.log"
+check hangup_reads_files wait_until 60 grep -q "credentials read again" "$work/a.log"
 kill -TERM "$second"
 ended second_leaves "$second" 0
 kill -TERM "$first"

@@ -438,13 +438,13 @@ expect completion_does_not_hang 0 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$t
 
 # ---- an order without the node's word
 mute() { "$troupe" --socket "$work/mute.sock" "$@"; }
-expect order_without_an_answer 75 mute down 10.0.0.3:2552 --yes -t 100ms
-has order_without_an_answer_says_so "not confirmed by the node at $work/mute.sock within 0.1 s: process " "$work/err"
+expect order_without_an_answer 75 mute down 10.0.0.3:2552 --yes -t 500ms
+has order_without_an_answer_says_so "not confirmed by the node at $work/mute.sock within 0.5 s: process " "$work/err"
 has order_without_an_answer_says_what_becomes_of_it "runs, but does not answer; it drops the order unless" "$work/err"
 expect order_whose_connection_is_closed 75 mute join $A
 has order_whose_connection_is_closed_says_so "not confirmed by the node at $work/mute.sock: it closed the connection" "$work/err"
-expect order_that_was_confirmed 75 mute leave -t 100ms
-has order_that_was_confirmed_says_what_goes_on "no end within 0.1 s; the node keeps leaving" "$work/err"
+expect order_that_was_confirmed 75 mute leave -t 500ms
+has order_that_was_confirmed_says_what_goes_on "no end within 0.5 s; the node keeps leaving" "$work/err"
 lacks order_that_was_confirmed_is_not_in_doubt "not confirmed" "$work/err"
 
 # ---- Ctrl-C at `leave`: whether it was ordered

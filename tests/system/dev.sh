@@ -56,6 +56,8 @@ ended the_second_of_them_ends_with_0 "$dev_b" 0
 background env TROUPE_SOCKET="$work/one.sock" "$troupe" dev 2 --system "$system" --log-level info >"$work/dev.log" 2>&1
 dev=$started
 expect dev_again 0 mine wait --members 2 --timeout 90s
+both_are_told() { [ "$(grep -c "^  troupe.tcp:.*@127.0.0.1:[0-9]* .*pid" "$work/dev.log")" -eq 2 ]; }
+check both_nodes_are_told wait_until 60 both_are_told
 for node in $(sed -nE 's/^  troupe.tcp:.*@(127.0.0.1:[0-9]+) .*/\1/p' "$work/dev.log"); do
     check "lines_have_their_node_${node#*:}" wait_until 30 grep -q "^$node | .*started version=.* address=troupe.tcp://$system@$node " "$work/dev.log"
 done

@@ -3,7 +3,8 @@
 #   test_begin            finds the source and build trees, makes $work (removed at the end), sets the trap
 #   check NAME COMMAND... PASS when the command succeeds
 #   expect NAME CODE COMMAND...   PASS when it exits with CODE; its output is in $work/out and $work/err
-#   has NAME TEXT [FILE]  PASS when FILE (default $work/out) contains TEXT;  lacks NAME TEXT [FILE]
+#   has NAME TEXT [FILE]  PASS when FILE (default $work/out) contains TEXT. A file that another process writes, which is any but
+#                         $work/out and $work/err, has a minute for it;  lacks NAME TEXT [FILE] looks once: call it when the time has come
 #   wait_until SECONDS COMMAND...  polls; returns 1 when the time is over (three times that under a sanitizer)
 #   elapse SECONDS WHY    lets a time pass that is the condition itself: how long a fault lasts, or over how long a figure is
 #                         taken. What shall happen is waited for instead; tests/tidy refuses other sleeps. elapse_ms MS WHY
@@ -142,7 +143,12 @@ says() {
 }
 
 has() {
-    if grep -qF -- "$2" "${3:-$work/out}"; then pass "$1"; else fail "$1" "no '$2' in: $(head -c 400 "${3:-$work/out}" | tr '\n' '|')"; fi
+    local look=(grep -qF -- "$2" "${3:-$work/out}")
+    case ${3:-$work/out} in
+    "$work/out" | "$work/err") ;;
+    *) look=(wait_until 60 "${look[@]}") ;;
+    esac
+    if "${look[@]}"; then pass "$1"; else fail "$1" "no '$2' in: $(head -c 400 "${3:-$work/out}" | tr '\n' '|')"; fi
 }
 lacks() {
     if grep -qF -- "$2" "${3:-$work/out}"; then fail "$1" "'$2' in: $(head -c 400 "${3:-$work/out}" | tr '\n' '|')"; else pass "$1"; fi

@@ -102,7 +102,7 @@ hostile raw 'GET /cluster/members HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: h2c\r\
 lacks no_other_protocol_is_spoken 101
 hostile raw "GET /cluster/members HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: $(head -c 20000 /dev/zero | tr '\0' x)\r\n\r\n" >"$work/out"
 lacks a_header_above_the_limit_is_not_served selfNode
-check it_still_answers up
+check it_still_answers wait_until 60 up
 "$troupe" --socket "$work/one.sock" leave >/dev/null 2>&1
 ended a_node_with_it_leaves "$node" 0
 
@@ -156,7 +156,7 @@ is the_old_token_does_not "$(code -H "$writer" "$three_url/config")" 401
 chmod 644 "$work/tokens"
 kill -HUP "$three"
 check a_file_that_others_may_read_is_named wait_until 60 grep -q 'reload: management.token-file: .*chmod 600; the old tokens stay' "$work/three.log"
-check the_present_tokens_stay renewed
+check the_present_tokens_stay wait_until 60 renewed
 kill -KILL "$three"
 
 # ---- what a check of the configuration finds

@@ -151,14 +151,14 @@ kill -TERM "$started"
 kill -INT "$started" # the same wish, as a terminal and a service manager send it
 wait_until 60 grep -q "once more to end at once" "$work/4.log"
 kill -TERM "$started"
-if kill -0 "$started" && [ $(($(now_ms) - told_ms)) -lt 400 ]; then
-    ends_early() { ! kill -0 "$started" || [ $(($(now_ms) - told_ms)) -ge 400 ]; }
+if lives "$started" && [ $(($(now_ms) - told_ms)) -lt 400 ]; then
+    ends_early() { ! lives "$started" || [ $(($(now_ms) - told_ms)) -ge 400 ]; }
     wait_until 10 ends_early
     # On a busy machine the node may have read it later than it was sent.
-    is_same() { kill -0 "$started" || [ $(($(now_ms) - told_ms)) -ge 500 ]; }
+    is_same() { lives "$started" || [ $(($(now_ms) - told_ms)) -ge 500 ]; }
     check a_second_signal_at_once_is_the_same is_same
 fi
-term_again() { kill -TERM "$started"; ! kill -0 "$started"; }
+term_again() { kill -TERM "$started"; ! lives "$started"; }
 wait_until 60 term_again
 last_ended second_signal_ends_with_1 1
 lacks a_second_signal_at_once_is_not_taken_for_one "SIGINT again" "$work/4.log"

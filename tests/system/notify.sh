@@ -26,7 +26,8 @@ node 1 --seed "$seed"
 one=$started
 check it_beats_while_it_looks_for_its_seeds wait_until 60 beats 1 5
 is it_is_not_ready_before_it_is_up "$(told 1 READY=1)" 0
-is it_says_what_it_waits_for "$(told 1 'STATUS=joining the cluster')" 1
+waits_for_it() { [ "$(told 1 'STATUS=joining the cluster')" -eq 1 ]; }
+check it_says_what_it_waits_for wait_until 60 waits_for_it
 manager=("NOTIFY_SOCKET=@troupe-notify-$$")
 node 2 --port "$first" --seed self
 check up_is_ready wait_until 60 grep -q ' READY=1|STATUS=started as troupe.tcp://' "$work/1.told"

@@ -27,7 +27,7 @@ expect dead_letters_as_json 0 at deadletters -o json
 is_json dead_letters_json
 
 # LOG-03: lines are kept wherever they go.
-expect lines_are_kept 0 at logs --component node --count 5
+expect lines_are_kept 0 at logs --component node --count 50
 has a_line_is_the_logs_own "plugin"
 background at logs -f --level info --component audit --count 1 -o jsonl >"$work/lines" 2>"$work/lines.err"
 follower=$started

@@ -15,7 +15,7 @@ shown() { # NAME FILE: the life of the cluster is on the screen
     has "$1_left" "Removed" "$2"
     has "$1_stopped" "All seen and stopped" "$2"
     lacks "$1_no_escape_codes" $'\033' "$2"
-    if ! wait_until 10 eval '! left_behind'; then fail "$1_leaves_nothing" "$(pgrep -af "$work/troupe-quickstart"; ls "$work")"; else pass "$1_leaves_nothing"; fi
+    if ! wait_until 60 eval '! left_behind'; then fail "$1_leaves_nothing" "$(pgrep -af "$work/troupe-quickstart"; ls "$work")"; else pass "$1_leaves_nothing"; fi
 }
 # The killed node is looked at between its being found and its being downed; a sanitizer's clients are slow to look.
 stable=()

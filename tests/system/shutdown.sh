@@ -25,11 +25,12 @@ for index in 2 3 4; do
     node "$index" 0 "${options[@]}"
 done
 check four_are_up wait_until 60 up 4 4
+check the_first_knows_it wait_until 60 up 1 4
 expect snapshot_has_the_leaders_of_roles 0 at 1 events --snapshot --type RoleLeaderChanged --count 3 -o jsonl --timeout 30s
 for index in 2 3 4; do has "leader_of_role_$index" "\"role\":\"role$index\",\"leader\":\"troupe.tcp://" ; done
 expect leave_tells_its_phases 0 at 4 leave -v --timeout 60s
 ended node_that_left_ends_with_0 "${pids[-1]}" 0
-check phases_are_logged grep -q 'phase cluster-exiting done after' "$work/4.log"
+check phases_are_logged wait_until 60 grep -q 'phase cluster-exiting done after' "$work/4.log"
 nodes=("${pids[@]:0:3}")
 
 # A node with actors that never end their turn leaves, in the deadlines of its phases, with the code of one that has left.
@@ -49,9 +50,11 @@ for line in 'SIGTERM: leaving the cluster' 'phase service-stop ' 'phase before-a
 done
 
 expect shutdown_without_terminal_needs_yes 64 at 2 shutdown </dev/null
+three_are_left() { [ "$(at 2 members -o name | wc -l)" -eq 3 ]; } # whoever has left may be Exiting here for a while
+check three_are_members wait_until 60 three_are_left
 expect dry_run_names_all 0 at 2 shutdown --dry-run
 is dry_run_counts_all "$(wc -l <"$work/out")" 3
-check nothing_has_changed up 2 3
+check nothing_has_changed wait_until 30 up 2 3
 background env -u TROUPE_TIMEOUT "$troupe" --socket "$work/1.sock" events -v -o jsonl --type ClusterShuttingDown >"$work/events" 2>&1
 wait_until 30 test -s "$work/events" || fail events_are_subscribed
 began_ms=$(now_ms)

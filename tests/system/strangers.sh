@@ -28,16 +28,16 @@ hang_up() {
 # ---- the soft limit is raised to the hard one, and what a node needs of it
 node a 1000 --port "$port" --seed self
 pid=$started
-wait_until 20 up a || fail node_starts "$(tail -n 2 "$work/a.log")"
+wait_until 60 up a || fail node_starts "$(tail -n 2 "$work/a.log")"
 is soft_limit_of_descriptors_is_raised "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" 1000
 used=$(find "/proc/$pid/fd" | wc -l)
 silent 100 399 || fail strangers_connect
 wait_until 60 grep -q 'reason=pending-handshakes' "$work/a.log" && pass who_gives_way_is_named || fail who_gives_way_is_named
+ctl a status >"$work/out" # before the time of their handshakes is over
+has status_tells_of_those_who_say_nothing "connections wait for their handshake; with more than 250 the oldest is closed"
 node b 1000 --port 0 --seed "troupe.tcp://demo@127.0.0.1:$port"
 other=$started
 wait_until 60 up b && pass a_member_joins_beside_300_silent_connections || fail a_member_joins_beside_300_silent_connections "$(tail -n 3 "$work/b.log")"
-ctl a status >"$work/out"
-has status_tells_of_those_who_say_nothing "connections wait for their handshake; with more than 250 the oldest is closed"
 hang_up 100 399
 kill -TERM "$other"
 ended other_leaves "$other" 0
@@ -47,7 +47,7 @@ ended node_leaves "$pid" 0
 # ---- no descriptor left: named once, and the operator gets in
 node c $((used + 4)) --port "$port" --seed self
 pid=$started
-wait_until 20 up c || fail node_starts_with_few_descriptors "$(tail -n 2 "$work/c.log")"
+wait_until 60 up c || fail node_starts_with_few_descriptors "$(tail -n 2 "$work/c.log")"
 silent 100 159
 wait_until 60 grep -q 'no descriptor is free for a connection' "$work/c.log" && pass want_of_descriptors_is_named || fail want_of_descriptors_is_named "$(tail -n 3 "$work/c.log")"
 ctl c status >"$work/out" || [ $? -eq 1 ] || fail operator_gets_in "$?"

@@ -66,7 +66,7 @@ room cid "$three" "${takes[@]}" --set remote.transport=tls --set remote.tls.ca="
 check cid_comes_in wait_until 60 grep -qF "cid is in the room" "$work/cid.log"
 tls=(--cacert "$pki/ca.pem" --cert "$pki/127.0.0.1.pem" --key "$pki/127.0.0.1.key")
 secret() { "$troupe" --via "127.0.0.1:$three" "${tls[@]}" "$@"; }
-expect tls_reaches_a_service 0 secret ask porter hello
+check tls_reaches_a_service wait_until 60 secret ask porter hello
 expect what_is_not_permitted_is_77 77 secret publish rooms/lobby hello
 expect plain_is_refused_by_tls 69 "$troupe" --via "127.0.0.1:$three" ask porter hello
 test_end
