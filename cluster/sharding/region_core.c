@@ -14,6 +14,9 @@
  *   sharding-R11 A coordinator that names this node as the home of a shard that has ended here is
  *       told so again: an end that nobody had asked for is said once, and may be lost.
  *                                                                             (take_home_here)
+ *   sharding-R12 A coordinator is obeyed only when its node is the oldest member of the role in
+ *       the view of this node, too: one of a side that has removed older members, and is removed
+ *       itself then, would bind this node to a term that nobody here can follow.    (may_bind)
  * Limits.  TRPI_SHARDS_MAX shards; one fence a shard. A fence without an answer ends after
  *          options.fence_ms, and that is logged: what comes back later is a dead letter.
  * Not here. Messages, entities and their buffers (the shell).

@@ -230,6 +230,16 @@ is_order(trpi_shard_frame_kind kind)
            kind == TRPI_SHARD_FRAME_MAY_LEAVE;
 }
 
+/* sharding-R12. Another role is an error, which the coordinator names when it is answered. */
+static bool
+may_bind(const trpi_region_core *core, const trpi_node_id *from, const trpi_shard_frame *frame)
+{
+    uint32_t oldest = trpi_shard_nodes_oldest(&core->nodes);
+    return (core->settings.shards != 0 && strcmp(frame->role, core->role) != 0) ||
+           (oldest != TRPI_SHARD_SLOT_NONE &&
+            trpi_node_id_equal(&core->nodes.slots[oldest].member.id, from));
+}
+
 void
 trpi_region_frame(trpi_region_core *core, const trpi_node_id *from, const trpi_shard_frame *frame)
 {
@@ -246,6 +256,9 @@ trpi_region_frame(trpi_region_core *core, const trpi_node_id *from, const trpi_s
         answer.bound = core->bound;
         trpi_region_send(core, from, &answer);
         return;
+    }
+    if (order > 0 && !may_bind(core, from, frame)) {
+        return; /* it asks again, and a region whose view has changed answers by itself */
     }
     if (order > 0) {
         trpi_region_bind(core, frame->term, from);

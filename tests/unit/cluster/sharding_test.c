@@ -330,6 +330,100 @@ a_program_that_does_not_answer_holds_no_shard_up(void)
     allocation = 0;
 }
 
+/* ---- the region ------------------------------------------------------------------------------ */
+
+/* Show the region of node 3 the members 1, 2 and 3, Up in this order, the first one as it is. */
+static void
+region_sees(trpi_region_core *core, uint64_t now_ms, uint32_t status_of_first)
+{
+    trpi_shard_member members[3];
+    trpi_region_event event = { .kind = TRPI_REGION_MEMBERS,
+                                .members = members,
+                                .members_count = 3 };
+    memset(members, 0, sizeof members);
+    for (uint32_t i = 0; i < 3; i++) {
+        members[i].id = node(i + 1);
+        members[i].up_number = i + 1;
+        members[i].status = i == 0 ? status_of_first : TRP_MEMBER_UP;
+        members[i].has_role = true;
+    }
+    UNIT_EQUAL(trpi_region_core_step(core, now_ms, &event), TRP_OK);
+}
+
+/* The coordinator of a node asks. Return which node the region obeys then. */
+static uint64_t
+region_obeys(trpi_region_core *core, uint64_t now_ms, uint32_t number)
+{
+    trpi_shard_frame f = frame_to_coordinator(TRPI_SHARD_FRAME_ASK, NULL, 0);
+    trpi_region_event event = { .kind = TRPI_REGION_FRAME, .from = node(number), .frame = &f };
+    trpi_node_id boss = { .uid = 0 };
+    trpi_shard_term term;
+    trpi_check check;
+    bool registered;
+    f.to_uid = 3;
+    f.term = (trpi_shard_term){ number, number };
+    UNIT_EQUAL(trpi_region_core_step(core, now_ms, &event), TRP_OK);
+    UNIT_TRUE(trpi_region_core_check(core, &check) == NULL);
+    (void)trpi_region_core_coordinator(core, &boss, &term, &registered);
+    return boss.uid;
+}
+
+/* Count the frames of this kind that the last step sent to a node. */
+static uint32_t
+region_sent(const trpi_region_core *core, uint32_t number, trpi_shard_frame_kind kind)
+{
+    uint32_t count, frames = 0;
+    const trpi_region_action *actions = trpi_region_core_actions(core, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_shard_frame f;
+        if (actions[i].kind != TRPI_REGION_SEND || actions[i].node.uid != number) {
+            continue;
+        }
+        UNIT_REQUIRE(trpi_shard_frame_decode(actions[i].bytes.data, actions[i].bytes.count, &f) ==
+                     TRP_OK);
+        frames += f.kind == kind;
+        trpi_shard_frame_fini(&f);
+    }
+    return frames;
+}
+
+/* sharding-R12. Node 2 is on a side of a split that has marked node 1 Down; where node 1 is Up
+ * nobody obeys it, or those would be bound to it when that side has stopped itself. */
+static void
+region_follows_its_view(bool started)
+{
+    trpi_node_id self = node(3);
+    trpi_region_core *core = NULL;
+    const trpi_sharding_settings settings = { .shards = 8 };
+    trpi_region_event start = { .kind = TRPI_REGION_START, .settings = &settings, .hosts = true };
+    UNIT_REQUIRE(trpi_region_core_new(&self, "order", NULL, &core) == TRP_OK);
+    if (started) {
+        UNIT_EQUAL(trpi_region_core_step(core, 1000, &start), TRP_OK);
+    }
+    region_sees(core, 1001, TRP_MEMBER_UP);
+    UNIT_EQUAL(region_obeys(core, 1002, 1), 1);
+    UNIT_EQUAL(region_sent(core, 1, TRPI_SHARD_FRAME_HOSTS), 1);
+    UNIT_EQUAL(region_obeys(core, 1003, 2), 1);
+    UNIT_EQUAL(region_sent(core, 2, TRPI_SHARD_FRAME_HOSTS), 0);
+    UNIT_EQUAL(region_obeys(core, 1004, 1), 1);
+    UNIT_EQUAL(region_sent(core, 1, TRPI_SHARD_FRAME_HOSTS), 1);
+    UNIT_EQUAL(region_sent(core, 1, TRPI_SHARD_FRAME_STALE), 0);
+    region_sees(core, 1005, TRP_MEMBER_DOWN); /* its own view says so now, too */
+    UNIT_EQUAL(region_sent(core, 2, TRPI_SHARD_FRAME_HOSTS), started ? 1 : 0);
+    UNIT_EQUAL(region_obeys(core, 1006, 2), 2);
+    UNIT_EQUAL(region_sent(core, 2, TRPI_SHARD_FRAME_HOSTS), 1);
+    UNIT_EQUAL(region_obeys(core, 1007, 1), 2);
+    UNIT_EQUAL(region_sent(core, 1, TRPI_SHARD_FRAME_STALE), 1);
+    trpi_region_core_free(core);
+}
+
+static void
+a_region_obeys_the_coordinator_that_is_the_oldest_in_its_own_view(void)
+{
+    region_follows_its_view(true);
+    region_follows_its_view(false); /* the type is not started there */
+}
+
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 static trpi_shard_item three[] = { { 0, 0, 1ull << 32 | 5 },
@@ -440,6 +534,7 @@ UNIT(a_round_moves_from_the_fullest_to_the_emptiest_within_its_limit)
 UNIT(versions_of_the_application_are_compared_by_their_numbers)
 UNIT(shards_go_to_the_newer_version_during_a_rolling_update)
 UNIT(a_program_that_does_not_answer_holds_no_shard_up)
+UNIT(a_region_obeys_the_coordinator_that_is_the_oldest_in_its_own_view)
 UNIT(each_frame_reads_back_as_it_was_written)
 UNIT(frames_are_those_of_the_golden_file)
 UNIT_END
