@@ -364,6 +364,7 @@ bool trpi_keep_close(trpi_region *region, trpi_shard *shard);
 void trpi_keep_answered(trp_ctx *ctx, trpi_region *region, const trp_msg *msg);
 /* Find out whether the shard still has its permission to write. */
 void trpi_keep_probe(trp_ctx *ctx, trpi_region *region, uint32_t number);
+bool trpi_keep_probes(const trpi_region *region, uint32_t number); /* it is not known yet */
 void trpi_keep_tick(trp_ctx *ctx, trpi_region *region);
 /* The region's actor has ended: what is under way is freed with its answer. */
 void trpi_keep_abandon(trpi_region *region, trpi_shard *shard);

@@ -297,6 +297,17 @@ trpi_entry_start(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     }
 }
 
+/* Begin it; in a shard that is handed off it ends behind what waits, which is handled here. */
+static void
+entry_begin_here(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
+{
+    const trpi_shard *shard = &region->shards[entry->shard];
+    trpi_entry_begin(ctx, region, entry);
+    if (shard->state == TRPI_SHARD_STOPPING && entry->state == TRPI_ENTRY_RUNNING) {
+        trpi_entry_stop(ctx, region, entry);
+    }
+}
+
 void
 trpi_entry_start_due(trp_ctx *ctx, trpi_region *region)
 {
@@ -306,23 +317,24 @@ trpi_entry_start_due(trp_ctx *ctx, trpi_region *region)
     while (later != NULL) {
         trpi_entry_wait *wait = later;
         later = wait->next_later;
-        if (wait->start_ms > now_ms) {
+        if (wait->start_ms > now_ms || trpi_keep_probes(region, wait->entry->shard)) {
             wait->next_later = region->later;
             region->later = wait;
             continue;
         }
         wait->is_later = false;
-        trpi_shard *shard = &region->shards[wait->entry->shard];
-        if (wait->entry->state == TRPI_ENTRY_FORGETTING) {
-            wait->entry->state = TRPI_ENTRY_ABSENT;
-            trpi_entry_let_go(ctx, region, wait->entry);
-        } else if (trpi_entry_has_waiting(wait->entry) ||
-                   trpi_entry_is_remembered(region, wait->entry)) {
-            trpi_entry_begin(ctx, region, wait->entry);
-            trpi_shard_open(ctx, region, shard);
+        trpi_entry *entry = wait->entry;
+        uint32_t number = entry->shard;
+        if (entry->state == TRPI_ENTRY_FORGETTING) {
+            entry->state = TRPI_ENTRY_ABSENT;
+            trpi_entry_let_go(ctx, region, entry);
+        } else if (trpi_entry_has_waiting(entry) || trpi_entry_is_remembered(region, entry)) {
+            entry_begin_here(ctx, region, entry);
+            trpi_shard_open(ctx, region, &region->shards[number]);
         } else {
-            trpi_entry_forget(region, wait->entry);
+            trpi_entry_forget(region, entry);
         }
+        trpi_shard_look(ctx, region, number);
     }
 }
 
@@ -502,15 +514,12 @@ trpi_entry_drained(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     bool waits = trpi_entry_has_waiting(entry);
     if (region->shards[entry->shard].state == TRPI_SHARD_STOPPING) {
         uint32_t number = entry->shard;
-        if (waits) { /* it was taken here, and is handled here */
-            trpi_entry_begin(ctx, region, entry);
-            if (entry->state == TRPI_ENTRY_RUNNING) {
-                trpi_entry_stop(ctx, region, entry);
-            }
+        if (waits) {
+            entry_begin_here(ctx, region, entry);
         } else {
             trpi_entry_forget(region, entry);
-            trpi_shard_look(ctx, region, number);
         }
+        trpi_shard_look(ctx, region, number);
     } else if (entry->failures > 0) {
         trpi_entry_start_later(region, entry);
     } else if (waits) {
@@ -540,8 +549,5 @@ trpi_entry_settle(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
         trpi_entry_forget(region, entry);
         return;
     }
-    trpi_entry_begin(ctx, region, entry);
-    if (entry->state == TRPI_ENTRY_RUNNING) {
-        trpi_entry_stop(ctx, region, entry);
-    }
+    entry_begin_here(ctx, region, entry);
 }

@@ -13,6 +13,9 @@
  *   region-keep-K2  What an operation leads to is freed by its answer, also when the region's actor
  *       has ended; an answer needs no memory.
  *   region-keep-K3  At most READS_BYTES_MAX are being read for the shards of a region, or one read.
+ *   region-keep-K4  When a shard is lost, no entity of it starts any more, whatever waits for it:
+ *       its appends would be refused, each with a message. Messages wait for the next owner.
+ *       One that has failed starts again when the journal has said that the shard is not lost.
  * Limits.  READS_BYTES_MAX; back-off: the type's.
  * Tests.   tests/unit/cluster/entity_keep_test.c
  */
@@ -371,6 +374,13 @@ trpi_keep_probe(trp_ctx *ctx, trpi_region *region, uint32_t number)
         trpi_shard_store_probe(shard->keep->store);
         trpi_keep_go_on(ctx, shard->keep);
     }
+}
+
+bool
+trpi_keep_probes(const trpi_region *region, uint32_t number)
+{
+    const trpi_shard_keep *keep = region->shards[number].keep;
+    return keep != NULL && keep->store != NULL && trpi_shard_store_probes(keep->store);
 }
 
 void

@@ -113,6 +113,11 @@ void
 trpi_entry_begin(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
 {
     trpi_assert(entry->state == TRPI_ENTRY_ABSENT && !entry->wait->is_later);
+    const trpi_shard_store *store = store_of(region, entry->shard);
+    if (store != NULL && trpi_shard_store_state_get(store) == TRPI_SHARD_STORE_LOST) {
+        entry_give_up(region, entry); /* region-keep-K4 */
+        return;
+    }
     if (!is_on(region) || trpi_entry_is_remembered(region, entry)) {
         trpi_entry_start(ctx, region, entry);
         return;

@@ -557,7 +557,6 @@ trpi_shard_store_add(trpi_shard_store *store, const char *id, uint64_t token)
 {
     const trpi_shard_reminder of = { .id = id };
     trpi_shard_change *change = NULL;
-
     return change_queue(store, TRPI_SHARD_ADD, &of, token, &change);
 }
 
@@ -566,7 +565,6 @@ trpi_shard_store_remove(trpi_shard_store *store, const char *id, uint64_t token)
 {
     const trpi_shard_reminder of = { .id = id };
     trpi_shard_change *change = NULL;
-
     return change_queue(store, TRPI_SHARD_REMOVE, &of, token, &change);
 }
 
@@ -575,7 +573,6 @@ trpi_shard_store_remind(trpi_shard_store *store, const trpi_shard_reminder *remi
                         uint64_t token)
 {
     trpi_shard_change *change = NULL;
-
     return change_queue(store, TRPI_SHARD_REMIND, reminder, token, &change);
 }
 
@@ -584,7 +581,6 @@ trpi_shard_store_cancel(trpi_shard_store *store, const char *id, const char *nam
 {
     const trpi_shard_reminder of = { .id = id, .name = name };
     trpi_shard_change *change = NULL;
-
     return change_queue(store, TRPI_SHARD_CANCEL, &of, token, &change);
 }
 
@@ -629,6 +625,12 @@ void
 trpi_shard_store_probe(trpi_shard_store *store)
 {
     store->probe_wanted = true;
+}
+
+bool
+trpi_shard_store_probes(const trpi_shard_store *store)
+{
+    return store->step != STEP_LOST && (store->probe_wanted || store->step == STEP_PROBE);
 }
 
 /* ---- looks ----------------------------------------------------------------------------------- */
@@ -749,7 +751,6 @@ static uint32_t
 reminds_of(const change_list *list, const char *id, const char *name)
 {
     uint32_t count = 0;
-
     for (const trpi_shard_change *change = list->first; change != NULL; change = change->next) {
         count += change->kind == TRPI_SHARD_REMIND && strcmp(change->id, id) == 0 &&
                  strcmp(change->name, name) != 0;

@@ -108,6 +108,7 @@ trp_err trpi_shard_store_fired(trpi_shard_store *store, const char *id, const ch
 /* Let the journal say whether the epoch still is the scope's, as an operation that changes nothing:
  * a store that was fenced is LOST then. READY. */
 void trpi_shard_store_probe(trpi_shard_store *store);
+bool trpi_shard_store_probes(const trpi_shard_store *store); /* the journal has not said so yet */
 
 /* Take the next effect; false: there is none. */
 bool trpi_shard_store_effect(trpi_shard_store *store, trpi_shard_effect *ret_effect);

@@ -87,6 +87,22 @@ counter_recovered(trp_ctx *ctx, void *state)
 static trp_persistent persistent =
     TRP_PERSISTENT_INIT("counter", struct counter, counter_command, counter_event);
 
+/* Recipes that fail before the next one is good. */
+static _Atomic uint32_t bad_recipes;
+
+static trp_err
+counter_args(void *arg, const trp_entity *entity, void *args)
+{
+    (void)arg;
+    (void)entity;
+    ((counter_get *)args)->zero = 0;
+    if (atomic_load(&bad_recipes) > 0) {
+        atomic_fetch_sub(&bad_recipes, 1);
+        return TRP_ENOMEM;
+    }
+    return TRP_OK;
+}
+
 static trp_err
 counter_open_with(entities *e, uint32_t remember)
 {
@@ -101,6 +117,8 @@ counter_open_with(entities *e, uint32_t remember)
     options.backoff_min_ms = 10;
     options.backoff_max_ms = 50;
     options.remember_entities = remember;
+    options.args = counter_args;
+    options.args_type = &counter_get_type;
     atomic_store(&recoveries, 0);
     return trp_sharding_start(e->system, &options, e->why, sizeof e->why);
 }
@@ -173,6 +191,16 @@ an_entity_is_recovered_and_its_shard_is_claimed_once(void)
     entities_end(&e);
 }
 
+static void
+claim_all(const entities *e)
+{
+    for (uint32_t i = 0; i < 4; i++) { /* another node takes all shards */
+        char scope[64];
+        (void)snprintf(scope, sizeof scope, "sharding/counter/%u", i);
+        (void)entities_claim(e, scope);
+    }
+}
+
 /* CONTRIB-48 */
 static void
 an_old_incarnation_of_a_shard_cannot_append(void)
@@ -183,11 +211,7 @@ an_old_incarnation_of_a_shard_cannot_append(void)
     atomic_store(&refused, 0);
     add(&e, "x", 5);
     UNIT_EQUAL(total(&e, "x", 20000), 5);
-    for (uint32_t i = 0; i < 4; i++) { /* another node takes all shards */
-        char scope[64];
-        (void)snprintf(scope, sizeof scope, "sharding/counter/%u", i);
-        (void)entities_claim(&e, scope);
-    }
+    claim_all(&e);
     uint64_t events = entities_events(&e, "counter|x");
     add(&e, "x", 7);
     UNIT_WAIT(atomic_load(&refused) > 0, 20000);
@@ -196,6 +220,62 @@ an_old_incarnation_of_a_shard_cannot_append(void)
     UNIT_WAIT(total(&e, "x", 200) == 5, 20000);
     add(&e, "x", 1);
     UNIT_EQUAL(total(&e, "x", 20000), 6);
+    entities_end(&e);
+}
+
+/* region-keep-K4: the first append of the lost shard is refused, and what comes behind that
+ * message is for the next owner. */
+static void
+what_waits_for_a_lost_shard_is_for_its_next_owner(uint32_t remember)
+{
+    enum { COUNT = 50 };
+    entities e;
+    entities_begin(&e);
+    UNIT_EQUAL(counter_open_with(&e, remember), TRP_OK);
+    add(&e, "x", 1);
+    UNIT_EQUAL(total(&e, "x", 20000), 1);
+    atomic_store(&refused, 0);
+    claim_all(&e);
+    trp_journal_memory_hold(e.memory, 1); /* until all are told */
+    for (uint32_t i = 0; i < COUNT; i++) {
+        add(&e, "x", 1);
+    }
+    trp_journal_memory_hold(e.memory, 0);
+    UNIT_WAIT(atomic_load(&refused) > 0, 20000);
+    UNIT_EQUAL(total(&e, "x", 20000), COUNT); /* all but the one that was refused */
+    UNIT_EQUAL(atomic_load(&refused), 1);
+    entities_end(&e);
+}
+
+static void
+a_lost_shard_costs_one_message(void)
+{
+    what_waits_for_a_lost_shard_is_for_its_next_owner(0);
+    what_waits_for_a_lost_shard_is_for_its_next_owner(1);
+}
+
+/* It starts behind the order that ended all others, and ends all the same. */
+static void
+one_that_cannot_start_does_not_hold_a_hand_off_up(void)
+{
+    entities e;
+    entities_begin(&e);
+    UNIT_EQUAL(counter_open(&e), TRP_OK);
+    trpi_region *region = entities_region(&e, "counter");
+    atomic_store(&bad_recipes, 1000000);
+    add(&e, "x", 1);
+    UNIT_WAIT(atomic_load(&bad_recipes) < 1000000, 20000);
+    trp_ctx *ctx = trpi_enter(e.system);
+    for (uint32_t i = 0; i < 4; i++) {
+        trpi_region_order(ctx, region, TRPI_REQUEST_STOP, i, 0, NULL);
+    }
+    trpi_leave(ctx);
+    uint32_t left = atomic_load(&bad_recipes);
+    UNIT_WAIT(atomic_load(&bad_recipes) + 4 < left, 20000);
+    atomic_store(&bad_recipes, 0);
+    UNIT_EQUAL(total(&e, "x", 20000), 1); /* it was handled, and the shard is here again */
+    add(&e, "x", 1);
+    UNIT_EQUAL(total(&e, "x", 20000), 2);
     entities_end(&e);
 }
 
@@ -336,6 +416,8 @@ an_id_of_any_bytes_has_a_name_in_the_journal(void)
 UNIT_BEGIN("entity_keep")
 UNIT(an_entity_is_recovered_and_its_shard_is_claimed_once)
 UNIT(an_old_incarnation_of_a_shard_cannot_append)
+UNIT(a_lost_shard_costs_one_message)
+UNIT(one_that_cannot_start_does_not_hold_a_hand_off_up)
 UNIT(messages_wait_while_the_store_of_a_shard_cannot_be_opened)
 UNIT(a_held_journal_ends_with_the_system)
 UNIT(a_shard_moves_away_behind_its_last_event)
