@@ -25,7 +25,7 @@ troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 	remote/association/routes.c remote/association/route_hold.c \
 	remote/association/control_scan.c remote/association/control_lane.c remote/association/control_reserve.c
 # client: a process outside a cluster, above remoting.
-troupe_sources += remote/client/client.c remote/client/engine.c remote/client/frame.c remote/client/stub.c
+troupe_sources += remote/client/client.c remote/client/engine.c remote/client/frame.c remote/client/options.c remote/client/stub.c
 pkginclude_HEADERS += include/troupe/client.h
 troupe_sources += remote/clients.c remote/event_types.c remote/keys.c remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
 

@@ -28,7 +28,7 @@
 #include "cluster/node/ctl_proto.h"
 #include "cluster/node/payload_json.h"
 
-enum { TIMEOUT_MS_DEFAULT = 5000, GIVE_UP_EARLIER_MS = 100, WHY_BYTES = 700, CONTACTS_MAX = 32 };
+enum { TIMEOUT_MS_DEFAULT = 5000, GIVE_UP_EARLIER_MS = 100, WHY_BYTES = 1200, CONTACTS_MAX = 32 };
 
 typedef struct via {
     const cJSON *request;
@@ -47,6 +47,7 @@ typedef struct via {
     char why[WHY_BYTES], hint[WHY_BYTES];
     pthread_mutex_t lock;   /* a leaf */
     char logged[WHY_BYTES]; /* by lock: the last error of the log */
+    bool log_has_why;       /* the log says why, and has when the system has ended */
 } via;
 
 static uint64_t
@@ -127,14 +128,6 @@ log_keep(void *arg, const trp_log_line *line)
     }
 }
 
-static void
-logged_get(via *v, char *ret_text)
-{
-    pthread_mutex_lock(&v->lock);
-    (void)memcpy(ret_text, v->logged, WHY_BYTES);
-    pthread_mutex_unlock(&v->lock);
-}
-
 /* Are all contacts on loopback, where nodes ask for the cookie of the user? */
 static bool
 is_loopback(const char *const *contacts, size_t count)
@@ -170,7 +163,6 @@ client_open(via *v)
 {
     const char *contacts[CONTACTS_MAX];
     char *list TRPI_AUTO_FREE = trpi_strdup(text_of(v, "via"));
-    char why[WHY_BYTES];
     trp_client_options o = TRP_CLIENT_OPTIONS_INIT;
     uint32_t left = left_ms(v);
     if (list == NULL) {
@@ -192,13 +184,14 @@ client_open(via *v)
         o.cookie_file = TRP_CLIENT_COOKIE_OF_USER;
     }
     trp_err err = trp_client_open(v->system, &o, &v->client);
-    if (err != TRP_OK) {
-        logged_get(v, why);
-        return via_refuse(v, err == TRP_EINVAL ? TRPI_CTL_EXIT_USAGE : trpi_ctl_exit_of(err), "",
-                          "--via %.200s: %s", text_of(v, "via"),
-                          why[0] != '\0' ? why : trp_strerror(err));
-    }
-    return true;
+    v->log_has_why = err != TRP_OK;
+    return err == TRP_OK ||
+           via_refuse(v, err == TRP_EINVAL ? TRPI_CTL_EXIT_USAGE : trpi_ctl_exit_of(err),
+                      err != TRP_ECONFIG || o.cookie_file == NULL
+                          ? ""
+                          : "the file has the cookie of the cluster: copy that of a node, for its "
+                            "user alone (chmod 400)",
+                      "--via %.200s: %s", text_of(v, "via"), trp_strerror(err));
 }
 
 static bool
@@ -432,6 +425,9 @@ via_end(via *v)
     trp_client_close(v->client); /* what was told is sent */
     trp_inbox_close(v->inbox);
     trp_system_free(v->system);
+    if (v->log_has_why && v->logged[0] != '\0') {
+        (void)snprintf(v->why, sizeof v->why, "--via %.200s: %.900s", text_of(v, "via"), v->logged);
+    }
     trpi_free(v->payload);
     trpi_mutex_destroy(&v->lock);
 }

@@ -7,6 +7,7 @@
  *   client-K1  A stub has doors only of the present contact; with it they are taken away.
  *   client-K2  A service that was refused is asked for again each OPEN_AGAIN_MS, while there is a
  *       contact.
+ *   client-K3  A client with a contact and open services has a turn when it pings, and a beat.
  * Limits.  TRP_CLIENT_CONTACTS_MAX, TRP_CLIENT_SERVICES_MAX, buffer_msgs_max.
  * Threads. lock guards the list of services; the engine belongs to the actor.
  * Tests.   tests/unit/client/client_test.c
@@ -21,12 +22,20 @@
 #include <troupe/remoting.h>
 
 #include "base/alloc.h"
-#include "base/cookie_reader.h"
 #include "base/mutex.h"
 #include "base/sized.h"
+#include "remote/client/options.h"
 #include "remote/client/stub.h"
 
-enum { TICK_KEY = 1, TICK_MS = 50, OPEN_AGAIN_MS = 1000, STOP_MS = 5000 };
+/* A beat, which needs no memory once it runs, and between two of them a tick when one is due. */
+enum {
+    BEAT_KEY = 1,
+    TICK_KEY = 2,
+    BEAT_MS = 1000,
+    TICK_MS = 50,
+    OPEN_AGAIN_MS = 1000,
+    STOP_MS = 5000
+};
 
 #define LOCAL_TYPE(text, bytes, tag, flags)                                                        \
     {                                                                                              \
@@ -85,6 +94,7 @@ struct client_state {
     trpi_node_id contact; /* uid 0: none */
     bool hello_due;       /* the last one was not sent */
     uint32_t rounds;      /* without a contact, that events have told */
+    uint64_t tick_at_ms;  /* of the tick that is set; 0: none */
     opening services[TRP_CLIENT_SERVICES_MAX];
 };
 
@@ -414,6 +424,52 @@ event_take(struct client_state *s, trp_ctx *ctx, const trp_msg *msg)
     actions_do(s, ctx);
 }
 
+/* When services are to be asked for again, in milliseconds. */
+static uint64_t
+services_due_ms(const struct client_state *s, uint64_t now)
+{
+    uint64_t due = UINT64_MAX;
+    pthread_mutex_lock(&s->client->lock);
+    uint32_t count = s->contact.uid != 0 ? s->client->services_count : 0;
+    pthread_mutex_unlock(&s->client->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        const opening *o = &s->services[i];
+        uint64_t at = !o->asked ? now : o->asked_ms + OPEN_AGAIN_MS;
+        if (!o->is_open && (at > now ? at - now : 0) < due) {
+            due = at > now ? at - now : 0;
+        }
+    }
+    return due;
+}
+
+/* A process with a thousand clients that have nothing to do is idle (client-K3). */
+static void
+tick_set(struct client_state *s, trp_ctx *ctx)
+{
+    uint64_t now = now_ms(s->client), services = services_due_ms(s, now);
+    uint64_t due = trpi_client_due_ms(&s->client->engine, now);
+    due = services < due ? services : due;
+    due = due < TICK_MS || (s->hello_due && s->client->engine.trying) ? TICK_MS : due;
+    if (due < BEAT_MS && (s->tick_at_ms == 0 || now + due < s->tick_at_ms) &&
+        trp_timer_once(ctx, TICK_KEY, (uint32_t)due, &client_tick_type, NULL, 0) == TRP_OK) {
+        s->tick_at_ms = now + due; /* without memory the beat comes later */
+    }
+}
+
+static void
+tick_take(struct client_state *s, trp_ctx *ctx)
+{
+    struct trp_client *client = s->client;
+    s->tick_at_ms = 0; /* or this is a beat: it is set again, under its key */
+    trpi_client_tick(&client->engine, trpi_world_random(trpi_system_world(client->system)),
+                     now_ms(client));
+    actions_do(s, ctx);
+    if (s->hello_due && client->engine.trying) { /* the association waited for its back-off */
+        s->hello_due = word_send(client, &client->engine.tried, TRPI_CLIENT_HELLO) != TRP_OK;
+    }
+    services_ask(s);
+}
+
 static trp_err
 client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -423,13 +479,7 @@ client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_is(msg, &client_note_type)) {
         note_take(s, ctx, trp_msg_payload(msg));
     } else if (trp_msg_is(msg, &client_tick_type)) {
-        trpi_client_tick(&client->engine, trpi_world_random(trpi_system_world(client->system)),
-                         now_ms(client));
-        actions_do(s, ctx);
-        if (s->hello_due && client->engine.trying) { /* the association waited for its back-off */
-            s->hello_due = word_send(client, &client->engine.tried, TRPI_CLIENT_HELLO) != TRP_OK;
-        }
-        services_ask(s);
+        tick_take(s, ctx);
     } else if (trp_msg_is(msg, &client_wanted_type)) {
         memcpy(&number, trp_msg_payload(msg), sizeof number);
         service_ask(s, number);
@@ -444,6 +494,7 @@ client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else {
         event_take(s, ctx, msg);
     }
+    tick_set(s, ctx);
     return TRP_OK;
 }
 
@@ -455,12 +506,13 @@ client_start(trp_ctx *ctx, void *state, const trp_msg *args)
     for (size_t i = 0; i < TRP_CLIENT_SERVICES_MAX; i++) {
         s->services[i].told = -1;
     }
-    trp_err err = trp_timer_repeat(ctx, TICK_KEY, TICK_MS, TICK_MS, &client_tick_type, NULL, 0);
+    trp_err err = trp_timer_repeat(ctx, BEAT_KEY, BEAT_MS, BEAT_MS, &client_tick_type, NULL, 0);
     err = err == TRP_OK ? trp_subscribe(ctx, &trp_association_event_type) : err;
     if (err == TRP_OK) {
         trpi_remote_control_bind(s->client->remote, TRPI_CHANNEL_RECEPTIONIST, frame_arrived,
                                  s->client);
         actions_do(s, ctx);
+        tick_set(s, ctx);
     }
     return err;
 }
@@ -500,92 +552,10 @@ actor_spawn(struct trp_client *client, const trp_behaviour *behaviour, const cha
 
 /* ---- what programs call ---------------------------------------------------------------------- */
 
-static trp_err
-option_refuse(trp_system *system, const char *what, const char *contact, const char *hint)
-{
-    trp_system_log(system, TRP_LOG_ERROR, "client", "%s '%.300s': %s", what, contact, hint);
-    return TRP_EINVAL;
-}
-
-static trp_err
-contacts_parse(trp_system *system, const trp_client_options *o, trpi_address *contacts)
-{
-    if (o->contacts == NULL || o->contacts_count == 0 ||
-        o->contacts_count > TRP_CLIENT_CONTACTS_MAX) {
-        return option_refuse(system, "contacts", "", "give 1 to 32 of them, as host:port");
-    }
-    for (size_t i = 0; i < o->contacts_count; i++) {
-        const char *given = o->contacts[i] != NULL ? o->contacts[i] : "", *hint = "";
-        char text[TRPI_ADDRESS_TEXT_BYTES + 64];
-        (void)snprintf(text, sizeof text, "troupe.%s://%s@%.320s",
-                       o->tls_ca != NULL ? "tls" : "tcp", trp_system_name(system), given);
-        if (trpi_address_parse(strstr(given, "://") != NULL ? given : text, &contacts[i], NULL,
-                               &hint) != TRP_OK) {
-            return option_refuse(system, "contact", given, hint);
-        }
-        if (contacts[i].port == 0) {
-            return option_refuse(system, "contact", given,
-                                 "it has no host and port: write host:port");
-        }
-    }
-    return TRP_OK;
-}
-
 static uint32_t
 or_default(uint32_t given, uint32_t value)
 {
     return given != 0 ? given : value;
-}
-
-/* Read the file of the cookie, if there is one. */
-static trp_err
-cookie_read(trp_system *system, const trp_client_options *o, trpi_cookie_secrets *secrets)
-{
-    char path[TRPI_COOKIE_FILE_PATH_BYTES], why[TRPI_COOKIE_FILE_WHY_BYTES] = "";
-    const char *file = o->cookie_file;
-    size_t kept;
-    trp_err err = TRP_OK;
-    if (file == NULL) {
-        return TRP_OK;
-    }
-    bool is_users = strcmp(file, TRP_CLIENT_COOKIE_OF_USER) == 0;
-    if (is_users) {
-        err = trpi_cookie_file_of_user(path, &kept, why);
-        file = path;
-    }
-    err = err == TRP_OK ? trpi_cookie_file_read(file, is_users, secrets, why) : err;
-    if (err == TRP_OK || (err == TRP_ENOENT && is_users)) {
-        return TRP_OK;
-    }
-    trp_system_log(system, TRP_LOG_ERROR, "client", "cookie_file: %s", why);
-    return TRP_ECONFIG;
-}
-
-static trp_err
-remoting_start(trp_system *system, const trp_client_options *o, trpi_remote **ret_remote)
-{
-    trpi_cookie_secrets secrets = { "", "", "", false };
-    char why[400] = "";
-    trpi_remote_options options;
-    memset(&options, 0, sizeof options);
-    options.nameless = true;
-    trp_err err = cookie_read(system, o, &secrets);
-    if (err != TRP_OK) {
-        return err;
-    }
-    options.cookie = o->cookie != NULL ? o->cookie : secrets.now[0] != '\0' ? secrets.now : NULL;
-    options.tls = o->tls_ca != NULL;
-    options.tls_ca = o->tls_ca;
-    options.tls_cert = o->tls_cert;
-    options.tls_key = o->tls_key;
-    options.why = why;
-    options.why_bytes = sizeof why;
-    err = trpi_remote_start(system, &options, ret_remote);
-    explicit_bzero(&secrets, sizeof secrets);
-    if (err == TRP_ECONFIG) {
-        trp_system_log(system, TRP_LOG_ERROR, "client", "TLS or cookie cannot be used: %s", why);
-    }
-    return err;
 }
 
 static void
@@ -613,11 +583,12 @@ client_begin(struct trp_client *client, const trp_client_options *o)
         .reconnect_ms = o->reconnect_timeout_ms,
     };
     trpi_address contacts[TRP_CLIENT_CONTACTS_MAX];
-    trp_err err = contacts_parse(client->system, o, contacts);
+    trp_err err = trpi_client_contacts_parse(client->system, o, contacts);
     if (err == TRP_OK &&
         trpi_client_begin(&client->engine, &config, contacts, (uint32_t)o->contacts_count,
                           trpi_system_self(client->system)->uid, now_ms(client)) != TRP_OK) {
-        err = option_refuse(client->system, "options", "", "silence_ms must be more than ping_ms");
+        err = trpi_client_option_refuse(client->system, "options", "",
+                                        "silence_ms must be more than ping_ms");
     }
     return err;
 }
@@ -644,7 +615,7 @@ trp_client_open(trp_system *system, const trp_client_options *options, trp_clien
                                   : or_default(own.buffer_msgs_max, TRP_CLIENT_BUFFER_MSGS_DEFAULT);
     trp_err err = trpi_client_types_register();
     err = err == TRP_OK ? client_begin(client, &own) : err;
-    err = err == TRP_OK ? remoting_start(system, &own, &client->remote) : err;
+    err = err == TRP_OK ? trpi_client_remoting_start(system, &own, &client->remote) : err;
     err = err == TRP_OK ? actor_spawn(client, &client_behaviour, "system", client, &client->actor)
                         : err;
     if (err != TRP_OK) {

@@ -308,6 +308,29 @@ trpi_client_tick(trpi_client_engine *e, uint64_t random, uint64_t now_ms)
     }
 }
 
+static uint64_t
+ms_sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t
+trpi_client_due_ms(const trpi_client_engine *e, uint64_t now_ms)
+{
+    const trpi_client_config *c = &e->config;
+    uint64_t at = e->trying ? e->try_until_ms : UINT64_MAX;
+    if (trpi_client_has_contact(e)) {
+        at = ms_sooner(at, e->heard_ms + c->silence_ms);
+        at = ms_sooner(at, e->pinged_ms + c->ping_ms);
+        at = ms_sooner(at, e->refreshed_ms + c->refresh_ms);
+    } else if (e->state == TRPI_CLIENT_LOOKING) {
+        at = e->pause_until_ms == UINT64_MAX ? now_ms : at;
+        at = e->pause_until_ms != 0 ? ms_sooner(at, e->pause_until_ms) : at;
+        at = c->reconnect_ms != 0 ? ms_sooner(at, e->looking_since_ms + c->reconnect_ms) : at;
+    }
+    return at == UINT64_MAX ? at : at > now_ms ? at - now_ms : 0;
+}
+
 bool
 trpi_client_next(trpi_client_engine *e, trpi_client_action *ret_action)
 {

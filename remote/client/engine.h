@@ -84,6 +84,8 @@ void trpi_client_failed(trpi_client_engine *engine, const trpi_address *from, co
 void trpi_client_elsewhere(trpi_client_engine *engine, const trpi_address *from,
                            const trpi_address *address, uint64_t now_ms);
 void trpi_client_tick(trpi_client_engine *engine, uint64_t random, uint64_t now_ms);
+/* In how many milliseconds a tick has something to do; 0: now; UINT64_MAX: never. */
+uint64_t trpi_client_due_ms(const trpi_client_engine *engine, uint64_t now_ms);
 /* Give the next action; false: there is none. After each event until then. */
 bool trpi_client_next(trpi_client_engine *engine, trpi_client_action *ret_action);
 bool trpi_client_has_contact(const trpi_client_engine *engine);

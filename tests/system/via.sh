@@ -55,7 +55,19 @@ expect without_the_cookie_it_is_refused 69 env STATE_DIRECTORY="$work/elsewhere"
 has it_names_the_cookie cookie "$work/err"
 expect a_file_with_it_is_enough 0 env STATE_DIRECTORY="$work/elsewhere" "$troupe" --via "127.0.0.1:$one" ask porter hello \
     --cookie-file "$STATE_DIRECTORY/cookie"
-expect a_file_that_is_not_there_is_78 78 via ask porter hello --cookie-file "$work/none"
+cookie_refused() { # NAME FILE REASON
+    expect "${1}_is_78" 78 via ask porter hello --cookie-file "$2"
+    has "${1}_is_named" "$2$3" "$work/err"
+    has "${1}_gets_a_hint" "copy that of a node, for its user alone (chmod 400)" "$work/err"
+}
+cookie_refused a_file_that_is_not_there "$work/none" ": No such file or directory"
+cookie_refused a_directory "$work/elsewhere" " is not a regular file"
+cp "$STATE_DIRECTORY/cookie" "$work/wide" && chmod 644 "$work/wide"
+cookie_refused a_file_that_others_may_read "$work/wide" ": others may read it (mode 0644): chmod 400"
+: >"$work/nothing" && chmod 400 "$work/nothing"
+cookie_refused a_file_without_a_cookie "$work/nothing" " holds no cookie"
+expect a_missing_authority_is_78 78 via ask porter hello --cacert "$work/none" --cert "$work/none" --key "$work/none"
+has it_is_named "authorities $work/none: No such file or directory" "$work/err"
 
 # ---- TLS: the name in the certificate is what permissions go by
 "$troupe" cert ca demo --dir "$work/pki" >/dev/null && "$troupe" cert node 127.0.0.1 --dir "$work/pki" >/dev/null ||
