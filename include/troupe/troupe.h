@@ -66,6 +66,7 @@
 #include <troupe/tcp_pipeline.h>
 #include <troupe/testkit.h>
 #include <troupe/throttler.h>
+#include <troupe/trace.h>
 #include <troupe/tls.h>
 #include <troupe/typed.h>
 

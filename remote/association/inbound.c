@@ -308,8 +308,9 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         trpi_dead_letter(system, message.sender, (trp_ref)TRP_REF_NONE, TRP_DEAD_NOT_ENCODABLE,
                          NULL, message.payload_bytes);
     } else {
-        trpi_inbound_select(system, path, message.sender, type, message.payload,
-                            message.payload_bytes);
+        trpi_traced traced = trpi_inbound_traced(conn, &message);
+        trpi_inbound_select_traced(system, path, message.sender, message.traced ? &traced : NULL,
+                                   type, message.payload, message.payload_bytes);
     }
 }
 

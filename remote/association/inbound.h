@@ -14,6 +14,10 @@ void trpi_inbound_batch_end(trpi_conn *conn);
 /* Count and log a frame or payload that makes no sense. wire_id: of its type, 0: not known. */
 void trpi_inbound_decode_error(trpi_conn *conn, const char *what, uint64_t wire_id);
 
+/* ---- traced.c ---- */
+/* Read the trace section of a message that has one. */
+trpi_traced trpi_inbound_traced(const trpi_conn *conn, const trpi_message *message);
+
 /* ---- inbound_tell.c: within a batch ---- */
 /* Tell one message to its receiver, or to the dead letters when that is full or type is NULL. */
 void trpi_inbound_message(trpi_conn *conn, const trpi_message *to, const trp_type *type,

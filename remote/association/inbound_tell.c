@@ -37,11 +37,15 @@ void
 trpi_inbound_message(trpi_conn *conn, const trpi_message *to, const trp_type *type,
                      const void *payload, size_t bytes)
 {
-    if (trpi_receiver_take(conn, to->to_slot, to->to_generation, bytes)) {
+    if (!trpi_receiver_take(conn, to->to_slot, to->to_generation, bytes)) {
+        message_refuse(conn, to, type, payload, bytes);
+    } else if (to->traced) {
+        trpi_traced traced = trpi_inbound_traced(conn, to);
+        trpi_inbound_tell_traced(trpi_conn_batch(conn), to->to_slot, to->to_generation, to->sender,
+                                 &traced, type, payload, bytes);
+    } else {
         trpi_inbound_tell(trpi_conn_batch(conn), to->to_slot, to->to_generation, to->sender, type,
                           payload, bytes);
-    } else {
-        message_refuse(conn, to, type, payload, bytes);
     }
 }
 

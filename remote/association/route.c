@@ -243,7 +243,7 @@ last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
     batch->last.to_generation = msg->priv_to_generation;
     batch->last.from_slot = msg->priv_from_slot;
     batch->last.from_generation = msg->priv_from_generation;
-    batch->last.from_node = msg->priv_from_node_flags & 0xffffffu;
+    batch->last.from_node = msg->priv_from_node_flags & 0xffffffu; /* without a trailer */
     batch->last.sender_code = flags & TRPI_MESSAGE_SENDER_MASK;
     batch->last.many_at = SIZE_MAX;
 }
@@ -382,6 +382,7 @@ trpi_route_encode(trpi_route *route, trpi_buffer *out, const trpi_serializer *se
     message.payload = trp_msg_payload(msg);
     message.payload_bytes = trp_msg_bytes(msg);
     message.anyone = route->uid == 0;
+    message.traced = trpi_route_trace(route, msg, &message.trace);
     uint32_t frame_bytes_max = trpi_agreed_frame_bytes_max(&route->peer->agreed);
     trp_err err = trpi_message_encode(out, serializer, ret_map, frame_bytes_max, &message);
     if (type == &trpi_parcel_type && is_unsendable(err)) {

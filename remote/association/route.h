@@ -43,8 +43,12 @@ trpi_route_is_like_last(const trpi_batch *batch, const trp_type *type, const trp
            batch->last.to_generation == msg->priv_to_generation &&
            batch->last.from_slot == msg->priv_from_slot &&
            batch->last.from_generation == msg->priv_from_generation &&
-           batch->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
+           batch->last.from_node == (msg->priv_from_node_flags & (0xffffffu | TRPI_MSG_TRAILER));
 }
+
+/* ---- traced.c ---- */
+/* Is it part of a trace, and does the other node take traces? */
+bool trpi_route_trace(const trpi_route *route, const trp_msg *msg, trpi_wire_trace *ret_trace);
 
 /* ---- route_again.c ---- */
 /* Batch a message that agrees with the one before it, if nothing else is to be done for it.

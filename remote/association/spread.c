@@ -32,7 +32,8 @@ trpi_features_own(const trpi_remote *remote)
     uint32_t features = TRPI_FEATURES_OWN & ~remote->options.features_off;
     static const uint32_t of_minor[TRPI_WIRE_MINOR] = { 0, TRPI_FEATURES_MINOR_1,
                                                         TRPI_FEATURES_MINOR_2,
-                                                        TRPI_FEATURES_MINOR_3 };
+                                                        TRPI_FEATURES_MINOR_3,
+                                                        TRPI_FEATURES_MINOR_4 };
     if (remote->options.wire_minor < TRPI_WIRE_MINOR) {
         features &= of_minor[remote->options.wire_minor];
     }

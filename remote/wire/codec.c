@@ -1,9 +1,12 @@
 /* codec.c - see the header. The handshake is in handshake.c.
  *
- * Shape.  USER    to slot 4, generation 4, from slot 4, generation 4, wire id 8, payload, [nodes]
- *         SELECT  from slot 4, generation 4, wire id 8, path length 2, path, payload, [nodes]
+ * Shape.  USER    to slot 4, generation 4, from slot 4, generation 4, wire id 8, payload, [trace],
+ *                 [nodes]
+ *         SELECT  from slot 4, generation 4, wire id 8, path length 2, path, payload, [trace],
+ *                 [nodes]
  *         MANY    as USER up to the wire id, { length 4, payload } ...
  *         nodes   { uid 8, length 2, address text } x count, count 2, bytes of the entries 2
+ *         trace   id 16, span 8, parent 8, sent 8; between the payload and the nodes
  *         The node section is at the end: it is known only when the payload has been encoded.
  * Must hold.
  *   codec-C1  Decoding reads nothing beyond body + bytes, for any bytes.
@@ -77,6 +80,36 @@ fixed_append(trpi_buffer *out, const trpi_message *message)
                : trpi_buffer_append(out, message->path, message->path_bytes, TRPI_BUFFER_NO_LIMIT);
 }
 
+static trp_err
+trace_append(trpi_buffer *out, const trpi_wire_trace *trace)
+{
+    uint8_t section[TRPI_TRACE_SECTION_BYTES];
+    trpi_put_u64(section, trace->trace.id_high);
+    trpi_put_u64(section + 8, trace->trace.id_low);
+    trpi_put_u64(section + 16, trace->trace.span);
+    trpi_put_u64(section + 24, trace->parent);
+    trpi_put_u64(section + 32, trace->sent_ns);
+    return trpi_buffer_append(out, section, sizeof section, TRPI_BUFFER_NO_LIMIT);
+}
+
+/* The section ends what is left of the body. */
+static trp_err
+trace_split(trpi_message *message)
+{
+    if (message->payload_bytes < TRPI_TRACE_SECTION_BYTES) {
+        return TRP_EDATA;
+    }
+    message->payload_bytes -= TRPI_TRACE_SECTION_BYTES;
+    const uint8_t *section = message->payload + message->payload_bytes;
+    message->traced = true;
+    message->trace.trace = (trp_trace){ trpi_get_u64(section), trpi_get_u64(section + 8),
+                                        trpi_get_u64(section + 16), 0 };
+    message->trace.parent = trpi_get_u64(section + 24);
+    message->trace.sent_ns = trpi_get_u64(section + 32);
+    bool is_none = (message->trace.trace.id_high | message->trace.trace.id_low) == 0;
+    return is_none || message->trace.trace.span == 0 ? TRP_EDATA : TRP_OK;
+}
+
 trp_err
 trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_node_map *map,
                     uint32_t frame_bytes_max, const trpi_message *message)
@@ -95,6 +128,9 @@ trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_no
         err = trpi_encode(serializer, message->type, message->payload, message->payload_bytes, map,
                           out);
     }
+    if (err == TRP_OK && message->traced) {
+        err = trace_append(out, &message->trace);
+    }
     if (err == TRP_OK && map->third_count > 0) {
         err = trpi_node_section_append(out, map);
     }
@@ -107,7 +143,8 @@ trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_no
         return err;
     }
     unsigned flags = sender_code | (map->third_count > 0 ? TRPI_MESSAGE_HAS_NODES : 0u) |
-                     (message->anyone ? TRPI_MESSAGE_ANYONE : 0u);
+                     (message->anyone ? TRPI_MESSAGE_ANYONE : 0u) |
+                     (message->traced ? TRPI_MESSAGE_TRACED : 0u);
     trpi_frame_header_encode(out->data + begin, (uint32_t)body,
                              message->path == NULL ? TRPI_FRAME_USER : TRPI_FRAME_SELECT,
                              (uint8_t)flags, serializer->id);
@@ -239,6 +276,12 @@ trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *r
             return err != TRP_OK ? err : TRP_EDATA;
         }
         ret_message->payload_bytes = left - before;
+    }
+    if ((frame->flags & TRPI_MESSAGE_TRACED) != 0) {
+        trp_err err = frame->kind == TRPI_FRAME_MANY ? TRP_EDATA : trace_split(ret_message);
+        if (err != TRP_OK) {
+            return err;
+        }
     }
     uint8_t code = frame->flags & TRPI_MESSAGE_SENDER_MASK;
     trp_err err = trpi_node_map_decode(map, code, &ret_message->sender.node);

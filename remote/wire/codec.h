@@ -22,10 +22,19 @@
 enum {
     /* trpi_code of the sender's node; 3: the first entry of the section */
     TRPI_MESSAGE_SENDER_MASK = 3,
-    TRPI_MESSAGE_HAS_NODES = 4,  /* a node section ends the body */
-    TRPI_MESSAGE_ANYONE = 8,     /* for any incarnation: it may wait for the next one */
-    TRPI_MESSAGE_COMPRESSED = 16 /* USER: what follows the type is compressed (compress.h) */
+    TRPI_MESSAGE_HAS_NODES = 4,   /* a node section ends the body */
+    TRPI_MESSAGE_ANYONE = 8,      /* for any incarnation: it may wait for the next one */
+    TRPI_MESSAGE_COMPRESSED = 16, /* USER: what follows the type is compressed (compress.h) */
+    TRPI_MESSAGE_TRACED = 32      /* a trace section follows the payload: TRPI_FEATURE_TRACE */
 };
+
+/* The trace section. */
+#define TRPI_TRACE_SECTION_BYTES 40
+typedef struct trpi_wire_trace {
+    trp_trace trace;
+    uint64_t parent;
+    uint64_t sent_ns; /* when it was told, by the wall clock of that node; since the epoch */
+} trpi_wire_trace;
 
 typedef struct trpi_message {
     uint32_t to_slot, to_generation; /* USER */
@@ -36,6 +45,8 @@ typedef struct trpi_message {
     const trp_type *type; /* encode only */
     uint16_t serializer;
     bool anyone;
+    bool traced;
+    trpi_wire_trace trace;  /* when traced */
     const uint8_t *payload; /* to encode: in memory; decoded: in wire form, borrowed */
     size_t payload_bytes;
 } trpi_message;
@@ -124,7 +135,9 @@ enum {
         TRPI_FEATURES_MINOR_1 | TRPI_FEATURE_DEPLOY | TRPI_FEATURE_LANES | TRPI_FEATURE_LZ4,
     TRPI_FEATURE_CREDIT = 32, /* minor version 4: CREDIT and CREDIT_ASK */
     TRPI_FEATURES_MINOR_3 = TRPI_FEATURES_MINOR_2 | TRPI_FEATURE_WIDE_CONTROL,
-    TRPI_FEATURES_OWN = TRPI_FEATURES_MINOR_3 | TRPI_FEATURE_CREDIT
+    TRPI_FEATURE_TRACE = 64, /* minor version 5: trace sections */
+    TRPI_FEATURES_MINOR_4 = TRPI_FEATURES_MINOR_3 | TRPI_FEATURE_CREDIT,
+    TRPI_FEATURES_OWN = TRPI_FEATURES_MINOR_4 | TRPI_FEATURE_TRACE
 };
 
 /* The reason of a refusal in favour of another incarnation of the address. */

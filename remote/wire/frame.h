@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 
 #define TRPI_WIRE_VERSION 1
-#define TRPI_WIRE_MINOR 4         /* in the handshake; docs/wire.md, Versions */
+#define TRPI_WIRE_MINOR 5         /* in the handshake; docs/wire.md, Versions */
 #define TRPI_WIRE_MAGIC "TRP\x1a" /* 4 bytes; 0x1a stops a terminal that shows it */
 #define TRPI_PREAMBLE_BYTES 16
 #define TRPI_FRAME_HEADER_BYTES 8

@@ -5,10 +5,10 @@ actor_sources =
 # what a message passes: cells, mailboxes, telling, turns
 actor_sources += src/actor/kernel/bounded_mailbox.c src/actor/kernel/mailbox_order.c src/actor/kernel/mailbox_type.c \
 	src/actor/kernel/cell.c src/actor/kernel/throttle.c src/actor/kernel/send_budget.c src/actor/kernel/ctx.c src/actor/kernel/dispatcher.c src/actor/kernel/dispatcher_table.c \
-	src/actor/kernel/dead.c src/actor/kernel/entity.c src/actor/kernel/tell_entity.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/guard.c src/actor/kernel/guard_open.c src/actor/kernel/held.c src/actor/kernel/nested_turn.c src/actor/kernel/in_place.c src/actor/kernel/interaction.c src/actor/kernel/kernel_types.c \
+	src/actor/kernel/dead.c src/actor/kernel/entity.c src/actor/kernel/tell_entity.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/guard.c src/actor/kernel/guard_open.c src/actor/kernel/held.c src/actor/kernel/nested_turn.c src/actor/kernel/in_place.c src/actor/kernel/trace.c src/actor/kernel/trailer.c src/actor/kernel/kernel_types.c \
 	src/actor/kernel/mailbox_check.c src/actor/kernel/misuse.c src/actor/kernel/msg.c src/actor/kernel/msg_owned.c src/actor/kernel/peek.c src/actor/kernel/ref_map.c \
 	src/actor/kernel/run.c src/actor/kernel/run_ended.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c \
-	src/actor/kernel/shared_mailbox.c src/actor/kernel/tell.c src/actor/kernel/tell_run.c src/actor/kernel/tell_forms.c src/actor/kernel/type.c
+	src/actor/kernel/shared_mailbox.c src/actor/kernel/tell.c src/actor/kernel/tell_carrying.c src/actor/kernel/tell_run.c src/actor/kernel/tell_forms.c src/actor/kernel/type.c
 
 # numbers of nodes, and the cells that carry messages to them
 actor_sources += src/actor/nodes/remote_ops.c src/actor/nodes/node_numbers.c src/actor/nodes/nodes.c
@@ -29,7 +29,7 @@ actor_sources += src/actor/life/ahead.c src/actor/life/ask.c src/actor/life/ask_
 	src/actor/life/live.c src/actor/life/look.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
 	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/round_trip.c src/actor/life/routed.c src/actor/life/scheduler.c \
 	src/actor/life/select.c src/actor/life/service.c src/actor/life/spawn.c src/actor/life/stash.c \
-	src/actor/life/restart_later.c src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/watch.c
+	src/actor/life/restart_later.c src/actor/life/sample.c src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/watch.c
 
 # children on other nodes, and what comes from there
 actor_sources += src/actor/distribution/deployed.c src/actor/distribution/child_proxy.c \

@@ -29,6 +29,7 @@ typedef struct trpi_world_ops {
     const char *name;                       /* "real", "virtual", "sim" */
     uint64_t (*mono_ns)(trpi_world *world); /* monotonic; any thread */
     int64_t (*wall_ms)(trpi_world *world);  /* stamps and logs only */
+    uint64_t (*wall_ns)(trpi_world *world); /* the same, finer; NULL: wall_ms */
     /* A clock that costs little, to be compared with itself only: its zero and its rate are not
      * those of mono_ns. NULL: mono_ns. Any thread, after quick_open. */
     uint64_t (*quick_ns)(trpi_world *world);
@@ -94,6 +95,12 @@ static inline int64_t
 trpi_world_wall_ms(trpi_world *world)
 {
     return world->ops->wall_ms(world);
+}
+static inline uint64_t
+trpi_world_wall_ns(trpi_world *world)
+{
+    return world->ops->wall_ns != NULL ? world->ops->wall_ns(world)
+                                       : (uint64_t)world->ops->wall_ms(world) * 1000000;
 }
 static inline uint64_t
 trpi_world_random(trpi_world *world)

@@ -66,6 +66,17 @@ real_wall_ms(trpi_world *world)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static uint64_t
+real_wall_ns(trpi_world *world)
+{
+    struct timespec now;
+
+    (void)world;
+    trpi_assert(virtual_depth == 0);
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* Requests of up to 256 bytes are never short; EINTR can only come before the pool is seeded. */
 static bool
 random_fill(uint64_t *ret_number)
@@ -100,6 +111,7 @@ static const trpi_world_ops real_ops = {
     .name = "real",
     .mono_ns = real_mono_ns,
     .wall_ms = real_wall_ms,
+    .wall_ns = real_wall_ns,
     .quick_ns = trpi_quick_clock_ns,
     .quick_open = trpi_quick_clock_open,
     .random_u64 = real_random_u64,

@@ -15,7 +15,7 @@ troupe_sources += src/pattern/breaker.c src/pattern/executor.c src/pattern/futur
 	src/pattern/future_list.c src/pattern/future_outcome.c src/pattern/future_step.c src/pattern/inbox.c
 pkginclude_HEADERS += include/troupe/aggregator.h include/troupe/backoff.h include/troupe/breaker.h include/troupe/future.h include/troupe/inbox.h
 # aliases, categories and what else an actor may be given besides a path
-pkginclude_HEADERS += include/troupe/alias.h include/troupe/category.h include/troupe/interaction.h \
+pkginclude_HEADERS += include/troupe/alias.h include/troupe/category.h include/troupe/interaction.h include/troupe/trace.h \
 	include/troupe/embedded.h include/troupe/live.h include/troupe/pending.h include/troupe/resource.h \
 	include/troupe/subject.h
 troupe_sources += src/pattern/category.c src/pattern/embedded.c src/pattern/resource.c src/pattern/subject.c

@@ -63,6 +63,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/in_place_test.c \
 	tests/unit/actor/inbound_test.c \
 	tests/unit/actor/interaction_test.c \
+	tests/unit/actor/trace_test.c \
 	tests/unit/actor/life_test.c \
 	tests/unit/actor/limits_test.c \
 	tests/unit/actor/live_test.c \
@@ -237,6 +238,8 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/garbage_test.c \
 	tests/unit/remote/incarnation_test.c \
 	tests/unit/remote/lanes_test.c \
+	tests/unit/remote/codec_trace_test.c \
+	tests/unit/remote/traced_test.c \
 	tests/unit/remote/bottleneck_test.c \
 	tests/unit/remote/link_test.c \
 	tests/unit/remote/location_test.c \

@@ -270,8 +270,12 @@ send_order(trp_ctx *ctx, trpi_cell *cell, trpi_child_proxy *d)
 static void
 pass_on(trp_ctx *ctx, const trpi_child_proxy *d, const trp_msg *msg)
 {
+    trpi_trailer room;
+    const trpi_trailer *before = trpi_carry_along(ctx, msg, &room);
+
     trpi_tell(ctx, d->actor, trpi_msg_sender(msg), trp_msg_type(msg), trp_msg_payload(msg),
               trp_msg_bytes(msg));
+    (void)trpi_carry(ctx, before);
 }
 
 /* Write the path of the actor on its own node. */
@@ -300,10 +304,7 @@ actor_welcome(trp_ctx *ctx, trpi_child_proxy *d)
         (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_SUSPEND, d->actor, ctx->self, 0);
     }
     while ((msg = trpi_msg_list_take(&d->held)) != NULL) { /* remote-child-proxy-Y2 */
-        const struct trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(msg));
-
         pass_on(ctx, d, msg);
-        (void)trpi_carry(ctx, before);
         trpi_msg_free(ctx->cache, msg);
     }
 }

@@ -64,6 +64,18 @@ trpi_inbound_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref send
 }
 
 void
+trpi_inbound_tell_traced(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
+                         const trpi_traced *traced, const trp_type *type, const void *payload,
+                         size_t bytes)
+{
+    trpi_trailer room;
+    const trpi_trailer *before = trpi_carry_arrived(ctx, traced, &room);
+
+    trpi_inbound_tell(ctx, slot, generation, sender, type, payload, bytes);
+    (void)trpi_carry(ctx, before);
+}
+
+void
 trpi_inbound_tell_run(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
                       const trp_type *type, const uint8_t *records, uint32_t count)
 {
@@ -108,9 +120,12 @@ trpi_selection_failed(trp_system *system, trp_ref sender, trp_err err)
 }
 
 void
-trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,
-                    const void *payload, size_t bytes)
+trpi_inbound_select_traced(trp_system *system, const char *path, trp_ref sender,
+                           const trpi_traced *traced, const trp_type *type, const void *payload,
+                           size_t bytes)
 {
+    const trpi_trailer *before = NULL;
+    trpi_trailer room;
     trp_ref nobody = TRP_REF_NONE;
     trp_ctx *ctx;
     trp_msg *msg;
@@ -120,7 +135,13 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
         return;
     }
     ctx = trpi_enter(system);
-    msg = trpi_msg_make(ctx->cache, nobody, sender, type, payload, bytes);
+    if (traced != NULL) {
+        before = trpi_carry_arrived(ctx, traced, &room);
+    }
+    msg = trpi_tell_make(ctx, nobody, sender, type, payload, bytes);
+    if (traced != NULL) {
+        (void)trpi_carry(ctx, before);
+    }
     if (msg == NULL) {
         trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_MEMORY, type, bytes);
     } else {
@@ -141,6 +162,13 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
         trpi_msg_free(ctx->cache, msg);
     }
     trpi_leave(ctx);
+}
+
+void
+trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,
+                    const void *payload, size_t bytes)
+{
+    trpi_inbound_select_traced(system, path, sender, NULL, type, payload, bytes);
 }
 
 static void

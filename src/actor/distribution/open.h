@@ -31,6 +31,13 @@ void trpi_selection_failed(trp_system *system, trp_ref sender, trp_err err);
  * actor is answered with TRP_REF_NONE (SYS-25). */
 void trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,
                          const void *payload, size_t bytes);
+/* trpi_inbound_tell() and trpi_inbound_select() for a message that is part of a trace. */
+void trpi_inbound_tell_traced(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
+                              const trpi_traced *traced, const trp_type *type, const void *payload,
+                              size_t bytes);
+void trpi_inbound_select_traced(trp_system *system, const char *path, trp_ref sender,
+                                const trpi_traced *traced, const trp_type *type,
+                                const void *payload, size_t bytes);
 void trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
                          trp_ref from, uint32_t flag);
 /* Deliver a signal with an order; its meaning is checked here, its encoding was checked before. */

@@ -207,16 +207,6 @@ trpi_ctx_fini_worker(trp_ctx *ctx)
     ctx->gather.records = NULL;
 }
 
-const trp_interaction *
-trpi_carry(trp_ctx *ctx, const trp_interaction *interaction)
-{
-    const trp_interaction *before = ctx->carried;
-
-    ctx->carried = interaction;
-    ctx->fast_path_node = interaction == NULL ? ctx->system->fast_path_node : 0;
-    return before;
-}
-
 void
 trpi_misuse_ctx(const trp_ctx *ctx, const char *verb)
 {

@@ -100,6 +100,8 @@ typedef struct trpi_extra {
     trpi_deferred *deferred;
     struct trpi_log_context *log_context; /* NULL: none */
     bool log_receive;                     /* each message is logged (MSG-19) */
+    /* of messages in no trace, one in so many begins one; 0: none does (sample.c) */
+    uint32_t sample_one_in, sample_left;
 } trpi_extra;
 
 /* Return the side block, allocated if need be. NULL: out of memory. Thread: the token's holder. */

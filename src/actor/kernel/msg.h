@@ -11,7 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <troupe/interaction.h>
 #include <troupe/message.h>
+#include <troupe/trace.h>
+
+#include "actor/kernel/open.h"
 
 #define TRPI_MSG_HEADER_BYTES 32u
 #define TRPI_LINE_PAYLOAD_MAX (64u - TRPI_MSG_HEADER_BYTES) /* on one cache line with the header */
@@ -85,12 +89,25 @@ trpi_line_free(trpi_msg_cache *cache, void *block)
  * and makes other threads wait. */
 void trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too);
 
-/* ---- trailers (interaction.c) -------------------------------------------------------------------
+/* ---- trailers (trailer.c) -----------------------------------------------------------------------
  */
-#define TRPI_MSG_TRAILER 0x02000000u /* flag of a header: a trp_interaction is behind the payload */
-#define TRPI_MSG_SENT 0x04000000u    /* flags of a header: the program gave it away (misuse.c) */
+#define TRPI_MSG_SENT 0x04000000u /* flags of a header: the program gave it away (misuse.c) */
 #define TRPI_MSG_FREED 0x10000000u
-#define TRPI_TRAILER_BYTES 80u
+/* A trailer holds what a few messages carry from one actor to the next. */
+enum {
+    TRPI_CARRIES_INTERACTION = 1,
+    TRPI_CARRIES_TRACE = 2,
+    TRPI_CARRIES_TIMED = 4 /* with a trace: it comes from a timer */
+};
+typedef struct trpi_trailer {
+    trp_interaction interaction;
+    trp_trace trace;  /* its span is the message's */
+    uint64_t parent;  /* the span of what was handled when it was told; 0: none */
+    uint64_t net_ns;  /* it came from another node: how long it took, by both clocks; else 0 */
+    uint64_t sent_ns; /* monotonic, of this node: told, or arrived */
+    uint64_t carries; /* bits: TRPI_CARRIES_* */
+} trpi_trailer;
+#define TRPI_TRAILER_BYTES 144u
 /* Return the offset of the trailer in the message, also of a message without one. */
 static inline size_t
 trpi_msg_trailer_at(const trp_msg *msg)
@@ -100,6 +117,22 @@ trpi_msg_trailer_at(const trp_msg *msg)
                        : msg->priv_bytes;
 
     return TRPI_MSG_HEADER_BYTES + ((bytes + 15u) & ~(size_t)15u);
+}
+/* Borrow the trailer; NULL: the message has none. */
+static inline const trpi_trailer *
+trpi_msg_trailer(const trp_msg *msg)
+{
+    return (msg->priv_from_node_flags & TRPI_MSG_TRAILER) == 0
+               ? NULL
+               : (const void *)((const char *)msg + trpi_msg_trailer_at(msg));
+}
+/* Borrow the trailer of a message that is part of a trace; NULL: it is not. */
+static inline const trpi_trailer *
+trpi_msg_traced(const trp_msg *msg)
+{
+    const trpi_trailer *trailer = trpi_msg_trailer(msg);
+
+    return trailer != NULL && (trailer->carries & TRPI_CARRIES_TRACE) != 0 ? trailer : NULL;
 }
 /* As trpi_msg_make_empty, with room for a trailer, to be filled in at trpi_msg_trailer_at(). */
 trp_msg *trpi_msg_make_trailed(trpi_msg_cache *cache, const trp_type *type, size_t bytes,

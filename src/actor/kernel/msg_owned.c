@@ -139,14 +139,6 @@ trpi_msg_drop(trp_msg *msg)
     }
 }
 
-const trp_interaction *
-trp_msg_interaction(const trp_msg *msg)
-{
-    return msg == NULL || (msg->priv_from_node_flags & TRPI_MSG_TRAILER) == 0
-               ? NULL
-               : (const void *)((const char *)msg + trpi_msg_trailer_at(msg));
-}
-
 trp_err
 trpi_msg_restore(trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
                  size_t bytes, trp_msg **ret_msg)

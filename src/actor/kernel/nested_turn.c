@@ -30,7 +30,7 @@ typedef struct outer {
     const trp_msg *msg;
     trp_ref self;
     jmp_buf *jump;
-    const struct trp_interaction *carried;
+    const trpi_trailer *carried;
     bool chaining;
     trp_failure failure;
 } outer;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <troupe/system.h>
+#include <troupe/trace.h>
 
 #include "base/world.h"
 #include "sched/sched.h"
@@ -70,6 +71,16 @@ void trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg);
 /* Count msg as lost for `to` and publish it as a dead letter, unless it is stored; borrows msg. */
 void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
 
+/* ---- traces between nodes -------------------------------------------------------------------- */
+/* The part of a trailer that goes with a message to another node. */
+typedef struct trpi_traced {
+    trp_trace trace; /* its span is the message's */
+    uint64_t parent;
+    uint64_t age_ns; /* since it was told; of one that arrives: on the way, by both clocks */
+} trpi_traced;
+/* Is msg part of a trace? Thread: any. */
+bool trpi_traced_get(trp_system *system, const trp_msg *msg, trpi_traced *ret_traced);
+
 /* ---- stored messages ------------------------------------------------------------------------- */
 /* Make a message as if `sender` had told it to `to`; copies payload. Gives *ret_msg. Errors:
  * TRP_ENOMEM, TRP_EINVAL (bytes do not fit the type). Thread: any. */
@@ -81,6 +92,7 @@ bool trpi_msg_is_own(const trp_msg *msg);
 /* A durable mailbox has stored the message that it was asked to admit: from now on msg stands for
  * the record, and is no dead letter when it reaches no actor, since the next owner handles the
  * record. Thread: that of admit; msg is not told yet, so no other thread has it. */
+#define TRPI_MSG_TRAILER 0x02000000u  /* header flag: a trailer is behind the payload (msg.h) */
 #define TRPI_MSG_MANY 0x08000000u     /* header flag: a router sent it to several routees */
 #define TRPI_MSG_STORED 0x20000000u   /* header flag: stored, until the mailbox takes it */
 #define TRPI_MSG_RESERVED 0x40000000u /* header flag: buffer space is reserved, until the proxy */

@@ -30,8 +30,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <troupe/interaction.h>
-
 #include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/cells.h"
 #include "actor/kernel/dispatcher.h"
@@ -176,12 +174,12 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     struct receive_args args = { cell, msg };
     const trp_msg *outer = ctx->msg;
-    const trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(msg));
+    trpi_handling handling = trpi_handling_begin(ctx, trpi_msg_trailer(msg));
     trp_err err;
 
     ctx->msg = msg;
     err = trpi_run_guarded(ctx, call_receive_guarded, &args);
-    (void)trpi_carry(ctx, before);
+    trpi_handling_end(ctx, &handling, msg, err);
     if (err != TRP_OK && err != TRP_EUNHANDLED) {
         ctx->system->hooks->failed(ctx, cell, &ctx->failure, msg);
     } else {

@@ -124,7 +124,7 @@ struct trp_ctx {
     trpi_msg_cache *cache;
     jmp_buf *jump; /* target of trp_fail() */
     /* node whose actors trp_tell() tells by the fast path: TRPI_NODE_SELF; 0: none, while an
-     * interaction is carried, and with serialize-messages */
+     * trailer is carried, and with serialize-messages */
     uint32_t fast_path_node;
     trp_ref self;          /* of cell, filled at the start of a turn */
     trpi_handoff *handoff; /* of the worker; of a foreign thread: an empty one */
@@ -143,7 +143,7 @@ struct trp_ctx {
     void *life;                            /* per-thread data of the room life; NULL at first */
     trp_ctx *foreign_next;                 /* of this thread; foreign only */
     uint32_t foreign_depth, foreign_phase; /* nesting of trpi_enter(); foreign only */
-    const struct trp_interaction *carried; /* interaction that told messages belong to, or NULL */
+    const trpi_trailer *carried;           /* what told messages carry on (trailer.c), or NULL */
     trp_failure failure;                   /* filled by trp_fail before the jump */
     trpi_stats own_stats;   /* of a worker; all foreign threads count in system->foreign_stats */
     struct trpi_slot_list { /* free slots, the oldest at head; workers only */
@@ -189,8 +189,32 @@ bool trpi_in_behaviour(const trp_system *system);
 /* Is it a ctx in use of this thread, which is no worker of its system? */
 bool trpi_ctx_is_foreign_here(const trp_ctx *wanted);
 
-/* Make messages told from now on part of this interaction (NULL: none). Return the previous one. */
-const struct trp_interaction *trpi_carry(trp_ctx *ctx, const struct trp_interaction *interaction);
+/* ---- trailer.c ---- */
+/* Let messages told from now on carry this on (NULL: nothing). Return what they carried before. */
+const trpi_trailer *trpi_carry(trp_ctx *ctx, const trpi_trailer *trailer);
+/* Make a message for later: part of the trace that is carried, if what is handled is no such
+ * message itself (an actor that sets its timer at each tick would never leave its trace). NULL: no
+ * memory. */
+trp_msg *trpi_timed_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
+                         const void *payload, size_t bytes);
+/* Combine what each of two carries, the first one before the second. NULL: neither carries any;
+ * else the one or the other, or *room. */
+const trpi_trailer *trpi_trailer_join(const trpi_trailer *first, const trpi_trailer *second,
+                                      trpi_trailer *room);
+/* The handling of a message with a trailer: what it carries is carried on between the two, and the
+ * hop of its trace is kept. A jump skips nothing of it: fn runs inside trpi_run_guarded(). */
+typedef struct trpi_handling {
+    const trpi_trailer *trailer, *before;
+    uint64_t begun_ns; /* of a trace */
+} trpi_handling;
+/* Let the next messages told be those that arrive from another node: with the span that they have.
+ * Return what was carried before. */
+const trpi_trailer *trpi_carry_arrived(trp_ctx *ctx, const trpi_traced *traced, trpi_trailer *room);
+/* The same for those that are copies of msg, on its way: of what it carries. */
+const trpi_trailer *trpi_carry_along(trp_ctx *ctx, const trp_msg *msg, trpi_trailer *room);
+trpi_handling trpi_handling_begin(trp_ctx *ctx, const trpi_trailer *trailer);
+void trpi_handling_end(trp_ctx *ctx, const trpi_handling *handling, const trp_msg *msg,
+                       trp_err err);
 
 /* ---- telling (trpi_tell, trpi_send: actor.h) ------------------------------------------------- */
 /* Push all chains of the ctx: before anything that may block. */

@@ -52,6 +52,7 @@ struct trp_system {
     struct trpi_mailbox_types *mailbox_types;
     struct trpi_stall *stall; /* NULL: off */
     struct trpi_guard *guard; /* guard.h */
+    struct trpi_trace *trace; /* trace.h */
     struct trpi_directory *directory;
     struct trpi_behaviours *behaviours; /* by name, for other nodes */
     struct trpi_registry *registry;     /* names */
@@ -62,7 +63,7 @@ struct trp_system {
         trp_ref root, user, temp;
     } top; /* guardians: set once, before the system is given out */
     struct trpi_life_system *life;
-    /* ctx->fast_path_node while no interaction is carried: TRPI_NODE_SELF; 0 with
+    /* ctx->fast_path_node while no trailer is carried: TRPI_NODE_SELF; 0 with
      * serialize-messages, where no tell takes the fast path (round_trip.c) */
     uint32_t fast_path_node;
     uint32_t stash_max; /* default of actors; 0: unbounded */

@@ -27,6 +27,7 @@
 #include "actor/kernel/schedule.h"
 #include "actor/kernel/send_budget.h"
 #include "actor/kernel/run.h"
+#include "actor/kernel/trailer.h"
 #include "base/assert.h"
 #include "base/atomics.h"
 #include "base/payload.h"
@@ -328,7 +329,7 @@ check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
     return false;
 }
 
-/* Make a message that carries the present interaction: with a trailer. */
+/* Make a message that carries on what is carried at present: with a trailer. */
 static trp_msg *__attribute__((noinline))
 make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
               size_t bytes)
@@ -345,7 +346,7 @@ make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, co
     if (bytes > 0) {
         memcpy(place, payload, bytes);
     }
-    memcpy((char *)msg + trpi_msg_trailer_at(msg), ctx->carried, TRPI_TRAILER_BYTES);
+    trpi_trailer_pass(ctx, (trpi_trailer *)(void *)((char *)msg + trpi_msg_trailer_at(msg)));
     return msg;
 }
 
@@ -639,7 +640,7 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
         return TRP_OK;
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
-    if (trpi_in_place_begin(ctx, proxy)) {
+    if (LIKELY(ctx->carried == NULL) && trpi_in_place_begin(ctx, proxy)) {
         trpi_in_place_payload what = { type, payload, bytes };
         enum trpi_in_place done = trpi_in_place_tell(ctx, proxy, to, ctx->self, &what, true);
 
@@ -771,5 +772,5 @@ trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
         dead_no_memory(ctx, to, trpi_msg_sender(msg), type);
         return;
     }
-    trpi_send(ctx, to, copy);
+    trpi_send(ctx, to, trpi_trailer_put(ctx, copy));
 }

@@ -10,6 +10,7 @@
 
 #include "actor/kernel/misuse.h"
 #include "actor/kernel/run.h"
+#include "actor/kernel/trailer.h"
 
 void
 trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
@@ -37,7 +38,7 @@ trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
         trpi_misuse_sent(ctx, msg);
     }
     trpi_msg_sender_set(msg, ctx->self);
-    trpi_send(ctx, to, msg);
+    trpi_send(ctx, to, ctx->carried == NULL ? msg : trpi_trailer_put(ctx, msg));
 }
 
 void

@@ -64,7 +64,7 @@ typedef struct promise { /* state of the promise's cell */
 typedef struct trpi_pending { /* in the asker's map */
     trp_reply_fn fn;
     void *arg;
-    const trp_interaction *in; /* that it is part of, stored behind this struct; NULL: none */
+    const trpi_trailer *in; /* what the question carried, behind this struct; NULL: nothing */
 } trpi_pending;
 
 /* ---- CONTINUE messages ----------------------------------------------------------------------- */
@@ -407,7 +407,7 @@ ask_begin(trp_ctx *ctx, enum purpose purpose, trp_ref asked, uint32_t timeout_ms
 {
     trpi_extra *extra;
     trpi_pending *pending;
-    size_t carried_bytes = ctx->carried == NULL ? 0 : sizeof *ctx->carried;
+    size_t carried_bytes = ctx->carried == NULL ? 0 : sizeof *ctx->carried; /* a trailer */
     trp_err err;
 
     if (fn == NULL || timeout_ms == 0) {
@@ -547,7 +547,8 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **r
     void *found = NULL;
     reply_call call;
     const trp_msg *before = ctx->msg;
-    const trp_interaction *in, *outside;
+    trpi_handling handling;
+    trpi_trailer room;
     trp_err err;
 
     if (data == NULL || cell->extra == NULL ||
@@ -558,10 +559,14 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **r
     call = (reply_call){ found, cell->state, data };
     ctx->failure.err = TRP_OK;
     ctx->msg = data->reply; /* trp_sender() is the actor that replied */
-    in = trp_msg_interaction(data->reply);
-    outside = trpi_carry(ctx, in != NULL ? in : call.pending->in);
+    handling = trpi_handling_begin(
+        ctx, trpi_trailer_join(data->reply == NULL ? NULL : trpi_msg_trailer(data->reply),
+                               call.pending->in, &room));
+    if (data->reply == NULL || trpi_msg_traced(data->reply) == NULL) {
+        handling.begun_ns = 0; /* the hop of what asked is another one */
+    }
     err = trpi_run_guarded(ctx, call_reply, &call);
-    (void)trpi_carry(ctx, outside);
+    trpi_handling_end(ctx, &handling, data->reply, err);
     trpi_free(found);
     ctx->msg = before;
     trpi_stash_turn_clear(cell);

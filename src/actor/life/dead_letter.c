@@ -238,6 +238,7 @@ trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason reason)
                        header_only ? NULL : trp_msg_payload(msg),
                        header_only ? 0 : trp_msg_bytes(msg),
                        header_only ? NULL : trp_msg_interaction(msg),
+                       header_only ? NULL : trpi_msg_traced(msg),
                        NULL };
 
     return loss;
@@ -272,6 +273,10 @@ trpi_dead_announce(trp_ctx *ctx, const trpi_loss *lost)
     trp_dead_letter what;
     bool log = false, last = false;
 
+    if (lost->traced != NULL) {
+        trpi_trace_dead(ctx->system, lost->traced, lost->recipient,
+                        lost->type == NULL ? 0 : lost->type->number, lost->reason);
+    }
     /* dead-letter-D3 */
     trpi_ask_dead(ctx, loss->sender, loss->recipient, reason_err(loss->reason));
     if (!is_silent(loss->type)) {

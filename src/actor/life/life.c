@@ -175,6 +175,9 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
     }
     if (err == TRP_OK) {
         cell->marks |= TRPI_MARK_STARTED | TRPI_MARK_CREATED;
+        if (trpi_trace_samples_any(ctx->system)) {
+            trpi_sample_look(ctx, cell);
+        }
         trpi_receive_mark(cell);
         trpi_life_trace(ctx, cell, "started", nobody);
         return;

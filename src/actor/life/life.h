@@ -24,6 +24,7 @@
 #include "actor/naming/registry.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/system.h"
+#include "actor/kernel/trace.h"
 #include "actor/life/guardian_lock.h"
 #include "actor/life/life_ops.h"
 #include "actor/settings/options.h"
@@ -266,6 +267,14 @@ void trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child);
 void trpi_root_stop(trp_ctx *ctx, trpi_cell *root);
 void trpi_root_ended(trp_system *system);
 
+/* ---- sample.c -------------------------------------------------------------------------------- */
+/* Does the present message begin a trace at this sampled actor? runner */
+bool trpi_sample_hits(const trp_ctx *ctx, trpi_cell *cell);
+/* The receive function of such a message: the actor's own, inside a trace. */
+trp_err trpi_sampled_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
+void trpi_sample_set(trpi_cell *cell, uint32_t one_in); /* runner */
+void trpi_sample_look(trp_ctx *ctx, trpi_cell *cell);   /* by its path; runner */
+
 /* ---- dead_letter.c --------------------------------------------------------------------------- */
 /* The known facts about a message that reached no actor; all borrowed. */
 typedef struct trpi_loss {
@@ -275,6 +284,7 @@ typedef struct trpi_loss {
     const void *payload;  /* NULL: the bytes, if any, are not available */
     size_t bytes;
     const trp_interaction *interaction; /* NULL: none */
+    const trpi_trailer *traced;         /* NULL: it is in no trace */
     const char *path;                   /* the recipient's, where there is no ref; or NULL */
 } trpi_loss;
 /* The loss of msg. */

@@ -254,6 +254,9 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_ACTIVE:
         trpi_filter_active_set(cell, sysmsg->flag != 0);
         break;
+    case TRPI_SYS_SAMPLE:
+        trpi_sample_set(cell, (uint32_t)sysmsg->number);
+        break;
     case TRPI_SYS_DEPLOY:
         ctx->system->life_hooks->deployed_make(ctx, cell, sysmsg->from, sysmsg->pointer);
         break;

@@ -66,7 +66,8 @@ trpi_receive_mark(trpi_cell *cell)
     const trpi_extra *extra = cell->extra;
 
     if (cell->behaviour->will_receive != NULL ||
-        (extra != NULL && (extra->levels != NULL || extra->log_receive || extra->inactive))) {
+        (extra != NULL && (extra->levels != NULL || extra->log_receive || extra->inactive ||
+                           extra->sample_one_in != 0))) {
         cell->marks |= TRPI_MARK_BECOME;
     } else {
         cell->marks &= (uint8_t)~TRPI_MARK_BECOME;
@@ -210,18 +211,18 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
 trp_err
 trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
 {
-    const trp_interaction *interaction = trp_msg_interaction(msg);
+    const trpi_trailer *trailer = trpi_msg_trailer(msg);
     const trp_msg *outer = ctx->msg;
     trp_err err;
 
     ctx->msg = msg; /* on a jump the loop of turns sets the next one */
-    if (interaction == NULL) {
+    if (trailer == NULL) {
         err = fn(ctx, arg);
     } else {
-        const trp_interaction *before = trpi_carry(ctx, interaction);
+        trpi_handling handling = trpi_handling_begin(ctx, trailer);
 
-        err = trpi_run_guarded(ctx, fn, arg); /* interaction-I1 */
-        (void)trpi_carry(ctx, before);
+        err = trpi_run_guarded(ctx, fn, arg); /* trailer-I1 */
+        trpi_handling_end(ctx, &handling, msg, err);
     }
     ctx->msg = outer;
     return err;

@@ -5,7 +5,7 @@
  *          padding, text without its end, a type without a serializer.
  * Shape.   Off, it costs nothing: ctx->fast_path_node, which trp_tell() compares with the target's
  *          node anyway, is TRPI_NODE_SELF. On, it is 0 and every tell takes the slow path, as it
- *          does while an interaction is carried. The upper room that has the serializers registers
+ *          does while a trailer is carried. The upper room that has the serializers registers
  *          one function for the process.
  * Must hold.
  *   round-trip-R1  Registered before main() and never changed: no lock.
@@ -14,8 +14,6 @@
  * Sources. SYS-34, SERIAL-09.
  */
 #include <string.h>
-
-#include <troupe/interaction.h>
 
 #include "actor/life/life.h"
 #include "base/buffer.h"
@@ -38,10 +36,10 @@ trpi_round_trip_can(void)
 static trp_err
 message_rebuild(trp_ctx *ctx, const trpi_buffer *payload, trp_msg **msg)
 {
-    const trp_interaction *interaction = trp_msg_interaction(*msg);
+    const trpi_trailer *trailer = trpi_msg_trailer(*msg);
     const trp_type *type = trp_msg_type(*msg);
     void *place;
-    trp_msg *fresh = interaction != NULL
+    trp_msg *fresh = trailer != NULL
                          ? trpi_msg_make_trailed(ctx->cache, type, payload->count, &place)
                          : trpi_msg_make_empty(ctx->cache, type, payload->count, &place);
 
@@ -51,8 +49,8 @@ message_rebuild(trp_ctx *ctx, const trpi_buffer *payload, trp_msg **msg)
     if (payload->count > 0) {
         memcpy(place, payload->data, payload->count);
     }
-    if (interaction != NULL) {
-        memcpy((char *)fresh + trpi_msg_trailer_at(fresh), interaction, TRPI_TRAILER_BYTES);
+    if (trailer != NULL) {
+        memcpy((char *)fresh + trpi_msg_trailer_at(fresh), trailer, TRPI_TRAILER_BYTES);
     }
     fresh->priv_to_slot = (*msg)->priv_to_slot;
     fresh->priv_to_generation = (*msg)->priv_to_generation;

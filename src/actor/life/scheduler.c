@@ -215,7 +215,8 @@ schedule_msg(trp_system *system, uint64_t delay_ms, uint64_t interval_ms, trp_re
         ctx = trpi_enter(system);
         s->system = system;
         s->to = to;
-        s->msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+        s->msg = interval_ms == 0 ? trpi_timed_make(ctx, to, sender, type, payload, bytes)
+                                  : trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
         trpi_leave(ctx);
         if (s->msg == NULL) {
             trpi_free(s);

@@ -73,7 +73,8 @@ selection_miss(trp_ctx *ctx, const trpi_selecting *s)
 static void
 selection_deliver(trp_ctx *ctx, const trpi_selecting *s, trp_ref to)
 {
-    const trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(s->msg));
+    trpi_trailer room;
+    const trpi_trailer *before = trpi_carry_along(ctx, s->msg, &room);
 
     trpi_tell(ctx, to, s->sender, trp_msg_type(s->msg), trp_msg_payload(s->msg),
               trp_msg_bytes(s->msg));

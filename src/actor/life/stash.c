@@ -113,6 +113,9 @@ trpi_life_receive(trp_ctx *ctx, trpi_cell *cell)
     if (cell->extra != NULL && cell->extra->log_receive) {
         trpi_log_received(ctx);
     }
+    if (cell->extra != NULL && cell->extra->sample_one_in != 0 && trpi_sample_hits(ctx, cell)) {
+        return trpi_sampled_receive;
+    }
     return cell->extra != NULL && cell->extra->levels != NULL ? cell->extra->levels->receive
                                                               : cell->behaviour->receive;
 }

@@ -106,7 +106,9 @@ timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
     timer->interval_ms = interval_ms;
     timer->number = ++extra->timers_number;
     timer->due_ns = trp_now_ns(ctx) + (uint64_t)delay_ms * 1000000u;
-    timer->msg = trpi_msg_make(ctx->cache, ctx->self, nobody, type, payload, bytes);
+    timer->msg = interval_ms == 0
+                     ? trpi_timed_make(ctx, ctx->self, nobody, type, payload, bytes)
+                     : trpi_msg_make(ctx->cache, ctx->self, nobody, type, payload, bytes);
     err = timer->msg == NULL ? TRP_ENOMEM : timer_arm(ctx, timer);
     if (err != TRP_OK) {
         timer_free(ctx, timer);

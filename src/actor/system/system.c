@@ -24,6 +24,7 @@
 #include "actor/system/extension.h"
 #include "actor/kernel/fault.h"
 #include "actor/kernel/guard.h"
+#include "actor/kernel/trace.h"
 #include "actor/distribution/distribution.h"
 #include "actor/life/life.h"
 #include "actor/log/log.h"
@@ -123,6 +124,9 @@ tables_make(trp_system *system)
         err = trpi_stall_new(system);
     }
     if (err == TRP_OK) {
+        err = trpi_trace_system_new(system);
+    }
+    if (err == TRP_OK) {
         err = trpi_guard_new(system, system->world, &system->guard);
     }
     trpi_settings_standard_dispatcher(system->options.config, &standard);
@@ -151,6 +155,7 @@ system_destroy(trp_system *system)
     trpi_mailbox_types_free(system);
     trpi_stall_free(system);
     trpi_guard_free(system->guard);
+    trpi_trace_system_free(system);
     trpi_behaviours_free(system->behaviours);
     trpi_directory_free(system->directory);
     trpi_nodes_free(system->nodes);

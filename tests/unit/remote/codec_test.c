@@ -10,6 +10,7 @@
 #include "remote/association/credit.h"
 #include "remote/wire/deployment.h"
 #include "tests/unit/golden.h"
+#include "tests/unit/remote/frames.h"
 #include "tests/unit/unit.h"
 
 #define GOLDEN_NUMBERS(F, S)                                                                       \
@@ -18,56 +19,6 @@
     F(S, text32, name) F(S, ref, self) F(S, ref, there) F(S, ref, third) F(S, ref, nobody)
 #define GOLDEN_MESSAGES(M, P) M(P, numbers, GOLDEN_NUMBERS) M(P, names, GOLDEN_NAMES)
 TRP_PROTOCOL(golden, GOLDEN_MESSAGES)
-
-/* Nodes of a sender: 1 self, 2 receiver, 3.. others. The receiver sees 1 self, 2 the sender. */
-static trpi_node_id nodes[64];
-static uint32_t nodes_count = 3;
-
-static const trpi_node_id *
-node_get(void *arg, uint32_t node)
-{
-    (void)arg;
-    return node < 64 ? &nodes[node] : NULL;
-}
-static trp_err
-node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
-{
-    (void)arg;
-    for (uint32_t i = 3; i < nodes_count; i++) {
-        if (trpi_node_id_equal(&nodes[i], id)) {
-            *ret_node = i;
-            return TRP_OK;
-        }
-    }
-    if (nodes_count == 64) {
-        return TRP_ELIMIT;
-    }
-    nodes[nodes_count] = *id;
-    *ret_node = nodes_count++;
-    return TRP_OK;
-}
-
-static void
-nodes_make(void)
-{
-    memset(nodes, 0, sizeof nodes);
-    for (uint32_t i = 1; i < 40; i++) {
-        char text[80];
-        (void)snprintf(text, sizeof text, "troupe.tcp://sys@10.0.0.%u:2552", i);
-        UNIT_EQUAL(trpi_address_parse(text, &nodes[i].address, NULL, NULL), TRP_OK);
-        nodes[i].uid = 1000 + i;
-    }
-    nodes_count = 40;
-}
-
-static trpi_node_map
-map_of(uint32_t sending, uint32_t receiving)
-{
-    trpi_node_map map = {
-        .sending = sending, .receiving = receiving, .get = node_get, .intern = node_intern
-    };
-    return map;
-}
 
 static golden_names
 names_make(void)
@@ -79,20 +30,6 @@ names_make(void)
     names.there = (trp_ref){ 2, 20, 21, 0 };
     names.third = (trp_ref){ 3, 30, 31, 0 };
     return names;
-}
-
-static trpi_message
-message_of(const trp_type *type, const void *payload, size_t bytes)
-{
-    trpi_message message = { 0 };
-    message.to_slot = 0x01020304;
-    message.to_generation = 0x11121315;
-    message.sender = (trp_ref){ 1, 5, 7, 0 };
-    message.type = type;
-    message.wire_id = trpi_hash_text(type->name);
-    message.payload = payload;
-    message.payload_bytes = bytes;
-    return message;
 }
 
 /* Encode from node 1 to node 2, decode as node 2 sees it (its own number is 1, the sender's 2). */
@@ -553,16 +490,6 @@ features_are_told_in_the_handshake(void)
 }
 
 /* ---- golden files ---------------------------------------------------------------------------- */
-
-static void
-hex_line(FILE *file, const char *name, const trpi_buffer *bytes)
-{
-    fprintf(file, "%s ", name);
-    for (size_t i = 0; i < bytes->count; i++) {
-        fprintf(file, "%02x", bytes->data[i]);
-    }
-    fprintf(file, "\n");
-}
 
 static void
 golden_message(FILE *file, const char *name, const trpi_serializer *serializer,

@@ -1,0 +1,36 @@
+/* traced.c - what of a trace goes with a message to another node, and what comes from there.
+ *
+ * Why.   Only a peer that has announced it gets a trace section. A frame that is encoded before the
+ *        handshake has none: nobody knows yet what the peer takes.
+ * Tests. tests/unit/remote/traced_test.c
+ */
+#include "remote/association/conn_state.h"
+#include "remote/association/context.h"
+#include "remote/association/inbound.h"
+#include "remote/association/peer.h"
+#include "remote/association/route.h"
+
+bool
+trpi_route_trace(const trpi_route *route, const trp_msg *msg, trpi_wire_trace *ret_trace)
+{
+    trp_system *system = route->remote->system;
+    trpi_traced traced;
+    if (!trpi_traced_get(system, msg, &traced) ||
+        (trpi_agreed_features(&route->peer->agreed) & TRPI_FEATURE_TRACE) == 0 || route->uid == 0 ||
+        !trpi_peer_seems_active_as(route->peer, route->uid)) {
+        return false;
+    }
+    *ret_trace = (trpi_wire_trace){ traced.trace, traced.parent,
+                                    trpi_world_wall_ns(trpi_system_world(system)) - traced.age_ns };
+    return true;
+}
+
+trpi_traced
+trpi_inbound_traced(const trpi_conn *conn, const trpi_message *message)
+{
+    uint64_t now_ns = trpi_world_wall_ns(trpi_system_world(trpi_conn_remote(conn)->system));
+    const trpi_wire_trace *trace = &message->trace;
+    /* clocks of two hosts: it may seem to arrive before it was told */
+    return (trpi_traced){ trace->trace, trace->parent,
+                          now_ns > trace->sent_ns ? now_ns - trace->sent_ns : 1 };
+}
