@@ -56,9 +56,11 @@
     F(COMPONENT, "component", 0, "NAME",                                                           \
       "only lines of this room or actor, and of those below it")                                   \
     F(VIA, "via", 0, "HOST:PORT", "through a receptionist, from a host without a node")            \
-    F(CACERT, "cacert", 0, "FILE", "for --via: the authority of the cluster's certificates")       \
-    F(CERT, "cert", 0, "FILE", "for --via: own certificate")                                       \
-    F(KEY, "key", 0, "FILE", "for --via: its key")                                                 \
+    F(ENDPOINT, "endpoint", 0, "URL", "through the management API of a node: https://HOST:8558")   \
+    F(TOKEN_FILE, "token-file", 0, "FILE", "for --endpoint: file with a bearer token, mode 0600")  \
+    F(CACERT, "cacert", 0, "FILE", "for --endpoint and --via: authority of the certificates")      \
+    F(CERT, "cert", 0, "FILE", "for --endpoint and --via: own certificate")                        \
+    F(KEY, "key", 0, "FILE", "for --endpoint and --via: its key")                                  \
     F(COOKIE_FILE, "cookie-file", 0, "FILE", "for --via: file with the cluster's cookie")          \
     F(FIX_HINTS, "fix-hints", 0, NULL, "say what to do about each finding")                        \
     F(OUT_FILE, "out-file", 'O', "FILE", "write to FILE")                                          \
@@ -249,6 +251,13 @@ int trpi_cli_library_call(const char *name, int argc, char **argv);
 
 /* via.c. Do the request (taken) through a receptionist, as trpi_cli_call does it through a node. */
 int trpi_cli_via_run(trpi_cli *cli, cJSON *request, cJSON **ret_final);
+
+/* endpoint.c. Is the node to be asked through its management API? */
+bool trpi_cli_is_remote(const trpi_cli *cli);
+/* Do the request (taken) so, as trpi_cli_via_run. */
+int trpi_cli_endpoint_run(trpi_cli *cli, cJSON *request, cJSON **ret_final);
+/* client.c. From here on the node may have the order: Ctrl-C says so. */
+void trpi_cli_order_watch(const trpi_cli *cli);
 
 /* help.c, completion.c */
 void trpi_cli_help_all(FILE *stream);

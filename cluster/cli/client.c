@@ -195,9 +195,8 @@ on_interrupt(int signal_number)
     _exit(128 + signal_number);
 }
 
-/* From here on the node may have the order. */
-static void
-order_watch(const trpi_cli *cli)
+void
+trpi_cli_order_watch(const trpi_cli *cli)
 {
     struct sigaction action = { .sa_handler = on_interrupt };
     (void)snprintf(interrupted_text, sizeof interrupted_text, "\ntroupe: interrupted; %s\n",
@@ -451,6 +450,11 @@ request_run(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
         object_clean(*ret_final, cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
         return via_code;
     }
+    if (trpi_cli_is_remote(cli)) {
+        int code = trpi_cli_endpoint_run(cli, request, ret_final);
+        object_clean(*ret_final, cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
+        return code;
+    }
     *ret_final = NULL;
     uint64_t deadline_ms =
         cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + TRPI_CLI_GRACE_MS;
@@ -463,7 +467,7 @@ request_run(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
     interrupts_hold(cli, &kept); /* client-C4 */
     code = send_request(cli, request, deadline_ms);
     if (code == 0 && cli->order != NULL) {
-        order_watch(cli);
+        trpi_cli_order_watch(cli);
     }
     (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
     while (code == 0) {

@@ -14,6 +14,7 @@
 #define SHORT TRPI_CTL_TIMEOUT_MS_DEFAULT
 #define LONG TRPI_CTL_TIMEOUT_MS_LONG
 #define BIT TRPI_CLI_BIT
+#define REMOTE (BIT(ENDPOINT) | BIT(TOKEN_FILE) | BIT(CACERT) | BIT(CERT) | BIT(KEY))
 #define VIA (BIT(VIA) | BIT(CACERT) | BIT(CERT) | BIT(KEY) | BIT(COOKIE_FILE))
 
 #define MEMBER_TEXT                                                                                \
@@ -95,7 +96,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "one screen: is the cluster healthy (exit 0) or not (exit 1)",
       .text = "Prints below it, as `why` does, each cause that keeps the members from agreeing, "
               "and what would\nhelp.\n",
-      .flags = BIT(WATCH),
+      .flags = BIT(WATCH) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME) | TRPI_CLI_OUT(PROM),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_status },
@@ -105,7 +106,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "the members as this node sees them",
       .text = "REACH is the verdict of the failure detectors; * marks the node that answered; `-o "
               "name` prints one address a line.\n",
-      .flags = BIT(WATCH) | BIT(ROLE) | BIT(STATUS) | BIT(UNREACHABLE),
+      .flags = BIT(WATCH) | BIT(ROLE) | BIT(STATUS) | BIT(UNREACHABLE) | REMOTE,
       .outputs = ANY,
       .timeout_ms = SHORT,
       .run = trpi_cli_run_members },
@@ -114,7 +115,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[MEMBER]",
       .summary = "the status of one member (default: this node) as one word",
       .text = MEMBER_TEXT,
-      .flags = BIT(WATCH),
+      .flags = BIT(WATCH) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_max = 1,
       .timeout_ms = SHORT,
@@ -125,6 +126,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "MEMBER",
       .summary = "everything that this node knows about one member and its association",
       .text = MEMBER_TEXT,
+      .flags = REMOTE,
       .outputs = ANSWER,
       .args_min = 1,
       .args_max = 1,
@@ -151,7 +153,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       "downed\nmeanwhile; the text says which, and which members it waits for. Prints whether the "
       "next single\ncrash after the leave would stop the remaining members; --dry-run prints only "
       "that.\n",
-      .flags = BIT(NO_WAIT) | BIT(DRY_RUN),
+      .flags = BIT(NO_WAIT) | BIT(DRY_RUN) | REMOTE,
       .outputs = ANSWER,
       .args_max = 1,
       .timeout_ms = LONG,
@@ -167,7 +169,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       "that they are stopped.\nAsks for confirmation; --yes is needed where stdin is not a "
       "terminal. Only the members that were\nconfirmed are marked Down: a node that restarted or "
       "became unreachable meanwhile is left alone.\n",
-      .flags = BIT(NO_WAIT) | BIT(DRY_RUN) | BIT(UNREACHABLE) | BIT(DEAD),
+      .flags = BIT(NO_WAIT) | BIT(DRY_RUN) | BIT(UNREACHABLE) | BIT(DEAD) | REMOTE,
       .outputs = ANSWER,
       .args_max = 1,
       .timeout_ms = LONG,
@@ -188,7 +190,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
       .summary = "unreachable members, and the members that observe them as unreachable",
-      .flags = BIT(WATCH),
+      .flags = BIT(WATCH) | REMOTE,
       .outputs = ANY,
       .timeout_ms = SHORT,
       .run = trpi_cli_run_unreachable },
@@ -199,7 +201,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .text = "Exit 0 when nothing does, else 1. Names each member that is unreachable (with its "
               "observers), that has\nnot seen the present view, or that waits; -o json also has "
               "the statistics of gossip.\n",
-      .flags = BIT(WATCH),
+      .flags = BIT(WATCH) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_why },
@@ -209,7 +211,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "associations: state, reason, what happens next",
       .text = "Lists every address that this node has connected to, or tried to. IN and OUT count "
               "messages of actors.\n",
-      .flags = BIT(WATCH),
+      .flags = BIT(WATCH) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_peers },
@@ -218,7 +220,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[NAME]",
       .summary = "where each singleton runs, since when, and what a hand-over waits for",
       .text = "Answered by one node, for the singletons and proxies that were started on it.\n",
-      .flags = BIT(WATCH),
+      .flags = BIT(WATCH) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_max = 1,
       .timeout_ms = SHORT,
@@ -228,7 +230,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[TOPIC]",
       .summary = "topics that have subscribers, their groups, and on how many nodes",
       .text = "Answered by one node, with what its default mediator knows of all nodes.\n",
-      .flags = BIT(WATCH),
+      .flags = BIT(WATCH) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_max = 1,
       .timeout_ms = SHORT,
@@ -238,7 +240,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[TYPE] [--rebalance]",
       .summary = "where the shards of each type of entities live, and what they wait for",
       .text = "The member that coordinates a type has its table; it is asked through this node.\n",
-      .flags = BIT(WATCH) | BIT(REBALANCE),
+      .flags = BIT(WATCH) | BIT(REBALANCE) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_max = 1,
       .timeout_ms = SHORT,
@@ -268,7 +270,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
       .summary = "as status -o json; -o table prints Akka's text",
-      .flags = BIT(WATCH),
+      .flags = BIT(WATCH) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_cluster_status },
@@ -276,7 +278,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[--role R]",
       .summary = "the address of the leader (exit 1 when there is none)",
-      .flags = BIT(WATCH) | BIT(ROLE),
+      .flags = BIT(WATCH) | BIT(ROLE) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_leader },
@@ -284,6 +286,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
       .summary = "exit 0 when this node is the only member, else 1",
+      .flags = REMOTE,
       .outputs = ANSWER,
       .timeout_ms = SHORT,
       .run = trpi_cli_run_is_singleton },
@@ -292,6 +295,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[MEMBER]",
       .summary = "exit 0 when the member is reachable and neither Down nor Removed, else 1",
       .text = MEMBER_TEXT,
+      .flags = REMOTE,
       .outputs = ANSWER,
       .args_max = 1,
       .timeout_ms = SHORT,
@@ -379,7 +383,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_ACTORS,
       .usage = "PATH [--on MEMBER]",
       .summary = "one actor: behaviour, messages handled and waiting, restarts, children",
-      .flags = BIT(ON),
+      .flags = BIT(ON) | REMOTE,
       .outputs = ANSWER,
       .args_min = 1,
       .args_max = 1,
@@ -415,7 +419,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_ACTORS,
       .usage = "[PATH|MEMBER] [--depth N] [--on MEMBER]",
       .summary = "the actors below PATH (default /)",
-      .flags = BIT(DEPTH) | BIT(ON) | BIT(WATCH),
+      .flags = BIT(DEPTH) | BIT(ON) | BIT(WATCH) | REMOTE,
       .outputs = ANY,
       .args_max = 1,
       .timeout_ms = SHORT,
@@ -432,7 +436,7 @@ const trpi_cli_command trpi_cli_commands[] = {
           "that has one. Payloads are not kept.\n-f goes on with those that come next, until "
           "Ctrl-C, --timeout, or --count new ones. Without -f, --count N\nprints the last N. "
           "-o name prints the receivers.\n",
-      .flags = BIT(FOLLOW) | BIT(COUNT),
+      .flags = BIT(FOLLOW) | BIT(COUNT) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_deadletters },
@@ -447,7 +451,7 @@ const trpi_cli_command trpi_cli_commands[] = {
           "that come next, until Ctrl-C, --timeout, or --count new ones; a reader\nthat is too "
           "slow is told how many lines it missed. In JSON the fields are named as in "
           "OpenTelemetry.\n",
-      .flags = BIT(FOLLOW) | BIT(COUNT) | BIT(LEVEL) | BIT(COMPONENT),
+      .flags = BIT(FOLLOW) | BIT(COUNT) | BIT(LEVEL) | BIT(COMPONENT) | REMOTE,
       .outputs = ANSWER,
       .timeout_ms = SHORT,
       .run = trpi_cli_run_logs },
@@ -461,7 +465,7 @@ const trpi_cli_command trpi_cli_commands[] = {
           "or a few. Each check\nsays what was seen. A warning is no failure: exit 0. "
           "--fix-hints says what to do about each finding, and\nits section in the handbook. "
           "-o name prints the ids of those that are not ok.\n",
-      .flags = BIT(FIX_HINTS),
+      .flags = BIT(FIX_HINTS) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = LONG,
       .run = trpi_cli_run_doctor },
@@ -473,6 +477,7 @@ const trpi_cli_command trpi_cli_commands[] = {
               "apart from those of the\nmembers. ports: can each member dial each other one. "
               "versions: of Troupe and of the keys that members decide\nby together. A warning is "
               "a no, too.\n",
+      .flags = REMOTE,
       .outputs = ANSWER,
       .args_min = 1,
       .args_max = 1,

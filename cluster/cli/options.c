@@ -25,12 +25,12 @@ const trpi_cli_flag_info trpi_cli_flags[TRPI_CLI_FLAG_COUNT] = {
 };
 
 /* The flags that have a twin in the environment: TROUPE_NO_WAIT=1 and so on. */
-static const trpi_cli_flag env_flags[] = { TRPI_CLI_SYSTEM,     TRPI_CLI_SOCKET,  TRPI_CLI_OUTPUT,
-                                           TRPI_CLI_WATCH,      TRPI_CLI_TIMEOUT, TRPI_CLI_DRY_RUN,
-                                           TRPI_CLI_YES,        TRPI_CLI_NO_WAIT, TRPI_CLI_QUIET,
-                                           TRPI_CLI_VERBOSE,    TRPI_CLI_COLOR,   TRPI_CLI_VIA,
-                                           TRPI_CLI_CACERT,     TRPI_CLI_CERT,    TRPI_CLI_KEY,
-                                           TRPI_CLI_COOKIE_FILE };
+static const trpi_cli_flag env_flags[] = {
+    TRPI_CLI_SYSTEM,      TRPI_CLI_SOCKET,   TRPI_CLI_OUTPUT,    TRPI_CLI_WATCH, TRPI_CLI_TIMEOUT,
+    TRPI_CLI_DRY_RUN,     TRPI_CLI_YES,      TRPI_CLI_NO_WAIT,   TRPI_CLI_QUIET, TRPI_CLI_VERBOSE,
+    TRPI_CLI_COLOR,       TRPI_CLI_VIA,      TRPI_CLI_CACERT,    TRPI_CLI_CERT,  TRPI_CLI_KEY,
+    TRPI_CLI_COOKIE_FILE, TRPI_CLI_ENDPOINT, TRPI_CLI_TOKEN_FILE
+};
 
 bool
 trpi_cli_duration_parse(const char *text, uint32_t *ret_ms)

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "cluster/management/exposition.h"
+#include "cluster/management/forward.h"
 #include "cluster/management/routes.h"
 
 /* Exit codes of the control protocol (cluster/node/ctl_proto.h), which a reply has. */
@@ -217,6 +218,7 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
     case TRPI_MANAGEMENT_ACTORS:
         answer_copy(reply, NULL, ret_answer);
         return;
+    case TRPI_MANAGEMENT_FORWARD: /* it has answered */
     case TRPI_MANAGEMENT_OPENAPI:
         break; /* it asks no node */
     }
@@ -232,6 +234,8 @@ trpi_management_plan_answer(const trpi_management_plan *plan, const char *reply,
     if (reply == NULL || trpi_json_parse(reply, strlen(reply), &json, NULL) != TRP_OK ||
         !cJSON_IsObject(json)) {
         trpi_management_answer_error(ret_answer, 500, "internal", "the node's reply is no object");
+    } else if (plan->operation == TRPI_MANAGEMENT_FORWARD) {
+        trpi_management_forward_answer(json, ret_answer);
     } else if (!trpi_json_get_bool(json, "ok", &ok) || !ok) {
         answer_refusal(plan, json, ret_answer);
     } else {

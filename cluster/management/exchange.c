@@ -126,6 +126,17 @@ trpi_exchange_replied(trpi_management *m, uint64_t id, const char *reply)
     }
 }
 
+bool
+trpi_exchange_orders_wait(const trpi_management *m)
+{
+    for (const trpi_exchange *x = m->exchanges; x != NULL; x = x->next) {
+        if (x->plan.is_write && (x->id != 0 || x->out != NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static const char *
@@ -284,6 +295,10 @@ request_serve(trpi_management *m, trpi_exchange *x)
     pthread_mutex_unlock(&m->lock);
     if (x->plan.operation == 0) {
         return answer_begin(m, x, &x->plan.answer);
+    }
+    if (x->plan.wait_ms > 0) { /* forward-F2. The library's own limit for headers would cut it */
+        m->lws->lws_set_timeout(x->wsi, NO_PENDING_TIMEOUT, 0);
+        m->lws->lws_set_timer_usecs(x->wsi, ((lws_usec_t)x->plan.wait_ms + m->request_ms) * 1000);
     }
     x->id = ++m->id_next;
     m->ask(m->arg, m, x->id, x->plan.command, x->from);

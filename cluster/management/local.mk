@@ -1,6 +1,6 @@
 troupe_sources += cluster/management/access.c cluster/management/answers.c cluster/management/exchange.c \
 	cluster/management/exposition.c \
-	cluster/management/form.c cluster/management/lws.c cluster/management/openapi.c cluster/management/routes.c \
+	cluster/management/form.c cluster/management/forward.c cluster/management/lws.c cluster/management/openapi.c cluster/management/routes.c \
 	cluster/management/server.c
 
 test_programs += tests/fuzz/management_fuzz

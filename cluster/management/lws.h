@@ -28,6 +28,7 @@
     F(lws_service)                                                                                 \
     F(lws_set_log_level)                                                                           \
     F(lws_set_opaque_user_data)                                                                    \
+    F(lws_set_timeout)                                                                             \
     F(lws_set_timer_usecs)                                                                         \
     F(lws_tls_peer_cert_info)                                                                      \
     F(lws_write)

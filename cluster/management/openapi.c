@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cluster/management/forward.h"
 #include "cluster/management/routes.h"
 
 static bool
@@ -29,7 +30,8 @@ parameters_add(cJSON *operation, const trpi_management_route *route)
     cJSON *list = cJSON_AddArrayToObject(operation, "parameters");
     bool ok = list != NULL &&
               (brace == NULL || parameter_add(list, brace + 1, strcspn(brace + 1, "}"), "path"));
-    for (const char *at = route->query; ok && *at != '\0';) {
+    bool in_query = strcmp(route->method, "GET") == 0; /* else in the body */
+    for (const char *at = route->query; ok && in_query && *at != '\0';) {
         size_t bytes = strcspn(at, " ");
         ok = parameter_add(list, at, bytes, "query");
         at += bytes + (at[bytes] == ' ');
@@ -62,13 +64,47 @@ response_add(cJSON *responses, const char *status, const char *what)
     return trpi_json_add_text(response, "description", what);
 }
 
+/* Describe the JSON of a forwarded write. */
+static bool
+json_add(cJSON *operation, const trpi_management_route *route)
+{
+    static const char *const types[] = { [TRPI_MANAGEMENT_NO_FIELD] = "string",
+                                         [TRPI_MANAGEMENT_TEXT] = "string",
+                                         [TRPI_MANAGEMENT_FLAG] = "boolean",
+                                         [TRPI_MANAGEMENT_NUMBER] = "integer",
+                                         [TRPI_MANAGEMENT_LIST] = "array" };
+    cJSON *body = cJSON_AddObjectToObject(operation, "requestBody");
+    cJSON *content = body != NULL ? cJSON_AddObjectToObject(body, "content") : NULL;
+    cJSON *media = content != NULL ? cJSON_AddObjectToObject(content, "application/json") : NULL;
+    cJSON *schema = media != NULL ? cJSON_AddObjectToObject(media, "schema") : NULL;
+    cJSON *properties = trpi_json_add_text(schema, "type", "object")
+                            ? cJSON_AddObjectToObject(schema, "properties")
+                            : NULL;
+    bool ok = properties != NULL;
+    for (const char *at = route->query; ok && *at != '\0';) {
+        char name[32];
+        size_t bytes = strcspn(at, " ");
+        trpi_management_field kind = trpi_management_field_of(at, bytes);
+        (void)snprintf(name, sizeof name, "%.*s", (int)bytes, at);
+        cJSON *property = cJSON_AddObjectToObject(properties, name);
+        ok = trpi_json_add_text(property, "type", types[kind]);
+        cJSON *items =
+            ok && kind == TRPI_MANAGEMENT_LIST ? cJSON_AddObjectToObject(property, "items") : NULL;
+        ok = ok && (kind != TRPI_MANAGEMENT_LIST || trpi_json_add_text(items, "type", "string"));
+        at += bytes + (at[bytes] == ' ');
+    }
+    return ok;
+}
+
 static bool
 operation_fill(cJSON *operation, const trpi_management_route *route)
 {
     bool is_write = route->class == TRPI_MANAGEMENT_WRITE;
-    bool ok = trpi_json_add_text(operation, "summary", route->summary) &&
-              parameters_add(operation, route) &&
-              (route->field == NULL || form_add(operation, route->field));
+    bool ok =
+        trpi_json_add_text(operation, "summary", route->summary) &&
+        parameters_add(operation, route) &&
+        (route->field == NULL || form_add(operation, route->field)) &&
+        (!is_write || route->operation != TRPI_MANAGEMENT_FORWARD || json_add(operation, route));
     cJSON *responses = ok ? cJSON_AddObjectToObject(operation, "responses") : NULL;
     ok = responses != NULL && response_add(responses, "200", "Done.") &&
          response_add(responses, "401", "No credential that is known.") &&

@@ -23,7 +23,7 @@
 #define TRPI_MANAGEMENT_TOKEN_BYTES_MIN 32u     /* a shorter one could be guessed */
 #define TRPI_MANAGEMENT_TOKENS_MAX 16u          /* in one file */
 #define TRPI_MANAGEMENT_DIGEST_BYTES 32u        /* of a token, as it is kept */
-#define TRPI_MANAGEMENT_COMMAND_BYTES_MAX 4096u /* of a request to the node */
+#define TRPI_MANAGEMENT_COMMAND_BYTES_MAX 8192u /* of a request to the node */
 
 /* A request. Texts are NUL-terminated and borrowed; NULL: absent. */
 typedef struct trpi_management_request {

@@ -22,6 +22,7 @@
 #include "cluster/management/access.h"
 #include "cluster/management/exposition.h"
 #include "cluster/management/form.h"
+#include "cluster/management/forward.h"
 
 #define DEPTH_DEFAULT 16
 #define DEPTH_MAX 1000
@@ -47,6 +48,7 @@ static const trpi_management_route routes[] = {
       "This description of the interface.", NULL, "" },
     { TRPI_MANAGEMENT_METRICS, "GET", "/metrics", TRPI_MANAGEMENT_OPEN,
       "Figures of this node for Prometheus; OpenMetrics for clients that accept it.", NULL, "" },
+    TRPI_MANAGEMENT_FORWARD_ROUTES,
     { 0, NULL, NULL, TRPI_MANAGEMENT_OPEN, NULL, NULL, NULL },
 };
 
@@ -110,6 +112,8 @@ methods_of(const char *path)
         return NULL;
     case 1:
         return "GET, HEAD";
+    case 2:
+        return "POST";
     case 1 | 2:
         return "GET, HEAD, POST";
     default:
@@ -312,6 +316,9 @@ command_make(trpi_management_plan *plan, const trpi_management_request *request)
         return;
     case TRPI_MANAGEMENT_ACTORS:
         actors_make(plan, request);
+        return;
+    case TRPI_MANAGEMENT_FORWARD:
+        trpi_management_forward_make(plan, request);
         return;
     case TRPI_MANAGEMENT_OPENAPI:
         plan->operation = 0;

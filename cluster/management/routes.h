@@ -3,6 +3,7 @@
 #ifndef TRPI_MANAGEMENT_ROUTES_H
 #define TRPI_MANAGEMENT_ROUTES_H
 
+#include "base/json.h"
 #include "cluster/management/request.h"
 
 typedef enum trpi_management_operation {
@@ -14,7 +15,8 @@ typedef enum trpi_management_operation {
     TRPI_MANAGEMENT_ACTORS,
     TRPI_MANAGEMENT_CONFIG,
     TRPI_MANAGEMENT_OPENAPI,
-    TRPI_MANAGEMENT_METRICS
+    TRPI_MANAGEMENT_METRICS,
+    TRPI_MANAGEMENT_FORWARD /* forward.h */
 } trpi_management_operation;
 
 typedef enum trpi_management_class {
@@ -30,7 +32,8 @@ typedef struct trpi_management_route {
     trpi_management_class class;
     const char *summary; /* one sentence for openapi.json */
     const char *field;   /* of the form in the body; NULL: there is no body */
-    const char *query;   /* names of query parameters, separated by spaces; "" none */
+    const char *query;   /* names of query parameters, separated by spaces; "" none. Of a write of
+                          * forward.h: of fields in the body, JSON */
 } trpi_management_route;
 
 /* Return the routes; the last one has no method. */
@@ -44,7 +47,8 @@ typedef struct trpi_management_plan {
         [TRPI_MANAGEMENT_COMMAND_BYTES_MAX];       /* a request of the control protocol, "": none */
     char subject[TRPI_MANAGEMENT_FIELD_BYTES_MAX]; /* member, as asked for */
     char verb[16];                                 /* "Leaving" */
-    trpi_management_answer answer;                 /* if operation is 0 */
+    uint32_t wait_ms; /* the node may take so long, and the connection with it; 0: as others */
+    trpi_management_answer answer; /* if operation is 0 */
 } trpi_management_plan;
 
 /* Judge a request. The rules are applied in this order, and the first that refuses answers: Host,

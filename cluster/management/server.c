@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/address.h"
 #include "base/alloc.h"
@@ -26,6 +27,8 @@
 #include "base/mutex.h"
 
 #define STACK_BYTES (512u * 1024u)
+#define LINGER_MS 1000u
+#define LINGER_STEP_MS 5
 #define FDS_MORE 16u /* the listener, the pipe, and what is refused at the limit */
 
 static const struct lws_protocols protocols[] = {
@@ -184,6 +187,21 @@ trpi_management_replies_give(trpi_management *m)
     }
 }
 
+/* A node that leaves answers the client that has ordered it: serve on, for LINGER_MS, while an
+ * order waits for its answer. */
+static void
+orders_await(trpi_management *m)
+{
+    const struct timespec pause = { 0, LINGER_STEP_MS * 1000000 };
+    for (uint32_t waited_ms = 0; waited_ms < LINGER_MS && trpi_exchange_orders_wait(m);
+         waited_ms += LINGER_STEP_MS) {
+        if (m->lws->lws_service(m->context, -1) < 0) { /* -1: it does not wait */
+            return;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 static void *
 server_main(void *arg)
 {
@@ -193,6 +211,7 @@ server_main(void *arg)
             break;
         }
     }
+    orders_await(m);
     pthread_mutex_lock(&m->lock);
     struct lws_context *context = m->context;
     m->context = NULL;

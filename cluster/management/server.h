@@ -52,6 +52,8 @@ void trpi_management_replies_give(trpi_management *m);
 int trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                            size_t length);
 void trpi_exchange_replied(trpi_management *m, uint64_t id, const char *reply);
+/* Is there an order whose answer the node has not given, or the client does not have yet? */
+bool trpi_exchange_orders_wait(const trpi_management *m);
 
 #endif
 #endif

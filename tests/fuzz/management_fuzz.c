@@ -48,9 +48,13 @@ command_check(const trpi_management_policy *policy, const trpi_management_reques
     if (trpi_control_request_parse((const uint8_t *)plan->command, strlen(plan->command), &parsed,
                                    &refusal) == TRP_OK) {
         bool is_write = parsed.command == TRPI_CONTROL_JOIN ||
-                        parsed.command == TRPI_CONTROL_LEAVE || parsed.command == TRPI_CONTROL_DOWN;
-        trpi_assert(is_write == plan->is_write);
-        trpi_assert(!is_write || !parsed.wait);
+                        parsed.command == TRPI_CONTROL_LEAVE ||
+                        parsed.command == TRPI_CONTROL_DOWN || parsed.rebalance;
+        bool forwarded = plan->operation == TRPI_MANAGEMENT_FORWARD;
+        trpi_assert(forwarded ? !is_write || plan->is_write : is_write == plan->is_write);
+        trpi_assert(!is_write || forwarded || !parsed.wait);
+        trpi_assert(plan->wait_ms == 0 || request->authorization != NULL ||
+                    request->certificate != NULL);
         trpi_control_request_fini(&parsed);
     }
     if (plan->is_write) {

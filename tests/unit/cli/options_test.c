@@ -319,9 +319,33 @@ every_command_is_described(void)
     }
 }
 
+static void
+an_endpoint_yields_to_a_node_that_the_command_line_names(void)
+{
+    UNIT_EQUAL(PARSE("members", "--endpoint", "http://h:1"), 0);
+    UNIT_TRUE(trpi_cli_is_remote(&cli));
+    UNIT_EQUAL(PARSE("members"), 0);
+    UNIT_TRUE(!trpi_cli_is_remote(&cli));
+    UNIT_REQUIRE(setenv("TROUPE_ENDPOINT", "http://h:1", 1) == 0);
+    UNIT_REQUIRE(setenv("TROUPE_SOCKET", "/tmp/x.sock", 1) == 0);
+    UNIT_EQUAL(PARSE("members"), 0);
+    UNIT_TRUE(trpi_cli_is_remote(&cli));
+    UNIT_EQUAL(PARSE("members", "--socket", "/tmp/y.sock"), 0);
+    UNIT_TRUE(!trpi_cli_is_remote(&cli));
+    UNIT_EQUAL(PARSE("members", "--system", "demo"), 0);
+    UNIT_TRUE(!trpi_cli_is_remote(&cli));
+    UNIT_EQUAL(PARSE("ping", "/user/a"), 0); /* it has no such flag: the environment is not read */
+    UNIT_TRUE(!trpi_cli_is_remote(&cli));
+    (void)unsetenv("TROUPE_ENDPOINT");
+    (void)unsetenv("TROUPE_SOCKET");
+    UNIT_TRUE(SAYS("--token-file needs a value: FILE", "members", "--token-file"));
+    UNIT_TRUE(SAYS("'ping' has no flag --endpoint", "ping", "/user/a", "--endpoint", "http://h:1"));
+}
+
 UNIT_BEGIN("options")
 UNIT(flags_stand_before_or_after_the_command)
 UNIT(two_dashes_end_the_flags)
+UNIT(an_endpoint_yields_to_a_node_that_the_command_line_names)
 UNIT(unknown_words_and_abbreviations_are_refused)
 UNIT(mistyped_flag_of_the_command_is_suggested)
 UNIT(flag_that_means_nothing_to_a_command_is_never_ignored)

@@ -125,7 +125,7 @@ read_only_refuses_every_write_as_not_there(void)
             writes++;
         }
     }
-    UNIT_EQUAL(writes, 3);
+    UNIT_EQUAL(writes, 6);
 }
 
 static void

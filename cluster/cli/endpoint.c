@@ -1,0 +1,488 @@
+/* endpoint.c - --endpoint URL: a request of the control protocol through the management API of a
+ * node, which may be on another host.
+ *
+ * Shape.   request --> GET /control/CMD?FIELDS, or POST with the fields as JSON --> the reply, as
+ *          the socket has it. So the commands print and end as they do there.
+ * Must hold.
+ *   endpoint-E1  The token is sent over TLS, or to a loopback address, and follows no redirection
+ *       and no proxy.                                                        (target_check)
+ *   endpoint-E2  An order without an answer is called "not confirmed by the node".  (fail_transfer)
+ * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused; of the token file one line
+ *          counts.
+ * Tests.   tests/system/endpoint.sh
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/cli/cli.h"
+
+/* Is the endpoint meant? On the command line it is; from the environment, unless the command line
+ * names a node of this host. */
+bool
+trpi_cli_is_remote(const trpi_cli *cli)
+{
+    bool from_env = (cli->from_env & TRPI_CLI_BIT(ENDPOINT)) != 0;
+    bool local =
+        (trpi_cli_has(cli, TRPI_CLI_SOCKET) && (cli->from_env & TRPI_CLI_BIT(SOCKET)) == 0) ||
+        (trpi_cli_has(cli, TRPI_CLI_SYSTEM) && (cli->from_env & TRPI_CLI_BIT(SYSTEM)) == 0);
+    return trpi_cli_has(cli, TRPI_CLI_ENDPOINT) && !(from_env && local);
+}
+
+#ifdef HAVE_LIBCURL
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/address.h"
+#include "cluster/cli/curl.h"
+
+#define URL_BYTES_MAX 2048u
+#define TOKEN_FILE_BYTES_MAX 8192u
+#define HOST_BYTES 256u
+
+typedef struct transfer {
+    trpi_cli *cli;
+    const trpi_curl *curl;
+    CURL *easy;
+    struct curl_slist *headers;
+    trpi_buffer url, in;
+    char *body; /* of an order; cJSON_free() */
+    const char *base;
+    size_t base_bytes; /* of base, without a slash at its end */
+    bool is_tls, too_large;
+    char reason[CURL_ERROR_SIZE];
+} transfer;
+
+/* ---- the target ------------------------------------------------------------------------------ */
+
+static bool
+host_is_loopback(const char *rest)
+{
+    char host[HOST_BYTES];
+    bool bracket = rest[0] == '[';
+    size_t bytes = bracket ? strcspn(rest + 1, "]") : strcspn(rest, ":/");
+    (void)snprintf(host, sizeof host, "%.*s", (int)(bytes < sizeof host ? bytes : 0),
+                   rest + bracket);
+    return trpi_host_is_loopback(host);
+}
+
+/* endpoint-E1. 0, or the exit code. */
+static int
+target_check(transfer *t)
+{
+    const trpi_cli *cli = t->cli;
+    const char *url = trpi_cli_text(cli, TRPI_CLI_ENDPOINT);
+    const char *rest = strncasecmp(url, "https://", 8) == 0  ? url + 8
+                       : strncasecmp(url, "http://", 7) == 0 ? url + 7
+                                                             : NULL;
+    t->base = url;
+    t->base_bytes = strlen(url);
+    t->is_tls = rest == url + 8;
+    while (rest != NULL && t->base_bytes > 8 && url[t->base_bytes - 1] == '/') {
+        t->base_bytes--;
+    }
+    if (rest == NULL || rest[0] == '\0' || rest[0] == '/' || strpbrk(rest, "?#@ ") != NULL ||
+        t->base_bytes > URL_BYTES_MAX) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "--endpoint takes the URL of a management API, as "
+                             "https://10.0.0.1:8558, not '%s'",
+                             url);
+    }
+    if (trpi_cli_has(cli, TRPI_CLI_TOKEN_FILE) && !t->is_tls && !host_is_loopback(rest)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "--token-file: a token is not sent over http:// to another host; use "
+                             "https://");
+    }
+    if (trpi_cli_has(cli, TRPI_CLI_CERT) != trpi_cli_has(cli, TRPI_CLI_KEY)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--cert and --key belong together");
+    }
+    return 0;
+}
+
+/* ---- the token ------------------------------------------------------------------------------- */
+
+static int
+token_refuse(const char *path, const char *why)
+{
+    return trpi_cli_fail(TRPI_CTL_EXIT_CONFIG, "--token-file %s: %s", path, why);
+}
+
+/* Read a file that nobody else may read. 0, or the exit code. */
+static int
+token_read(const char *path, char text[TOKEN_FILE_BYTES_MAX + 1])
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), code = 0;
+    if (fd < 0) {
+        return token_refuse(path, strerror(errno));
+    }
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        code = token_refuse(path, "it is no regular file");
+    } else if (status.st_uid != geteuid() && status.st_uid != 0) {
+        code = token_refuse(path, "it belongs to another user");
+    } else if ((status.st_mode & 077) != 0) {
+        code = token_refuse(path, "others may read it: chmod 600");
+    }
+    ssize_t got = code == 0 ? read(fd, text, TOKEN_FILE_BYTES_MAX) : 0;
+    (void)close(fd);
+    if (got < 0) {
+        code = token_refuse(path, strerror(errno));
+    }
+    text[got > 0 ? got : 0] = '\0';
+    return code;
+}
+
+/* Add the header with the first line of the file that is no comment. 0, or the exit code. */
+static int
+token_add(transfer *t)
+{
+    const char *path = trpi_cli_text(t->cli, TRPI_CLI_TOKEN_FILE);
+    char text[TOKEN_FILE_BYTES_MAX + 1], header[512];
+    int code = path != NULL ? token_read(path, text) : 0;
+    if (path == NULL || code != 0) {
+        return code;
+    }
+    char *line = text;
+    size_t bytes = strcspn(line, "\r\n");
+    while (line[0] != '\0' && (bytes == 0 || line[0] == '#')) {
+        line += bytes + strspn(line + bytes, "\r\n");
+        bytes = strcspn(line, "\r\n");
+    }
+    if (line[0] == '\0' || bytes > 256) {
+        return token_refuse(path, "it holds no token");
+    }
+    (void)snprintf(header, sizeof header, "Authorization: Bearer %.*s", (int)bytes, line);
+    struct curl_slist *list = t->curl->curl_slist_append(t->headers, header);
+    if (list == NULL) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+    }
+    t->headers = list;
+    return 0;
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+/* Orders and no others are posted: a command that only reads must be one for a reader. */
+static bool
+is_order(const cJSON *request)
+{
+    const char *cmd = trpi_cli_get(request, "cmd");
+    return strcmp(cmd, "leave") == 0 || strcmp(cmd, "down") == 0 ||
+           cJSON_HasObjectItem(request, "rebalance");
+}
+
+static bool
+query_add(transfer *t, const cJSON *item, bool first)
+{
+    char *text = cJSON_IsString(item) ? NULL : trpi_json_print(item);
+    const char *value = cJSON_IsString(item) ? item->valuestring : text;
+    char *escaped = value != NULL ? t->curl->curl_easy_escape(t->easy, value, 0) : NULL;
+    bool ok =
+        escaped != NULL && trpi_buffer_printf(&t->url, TRPI_CTL_REQUEST_BYTES_MAX, "%c%s=%s",
+                                              first ? '?' : '&', item->string, escaped) == TRP_OK;
+    t->curl->curl_free(escaped);
+    cJSON_free(text);
+    return ok;
+}
+
+/* Write the URL, and of an order the body. request is changed. false: out of memory. */
+static bool
+request_write(transfer *t, cJSON *request)
+{
+    bool ok = request != NULL && trpi_buffer_printf(&t->url, TRPI_CTL_REQUEST_BYTES_MAX,
+                                                    "%.*s/control/%s", (int)t->base_bytes, t->base,
+                                                    trpi_cli_get(request, "cmd")) == TRP_OK;
+    bool order = ok && is_order(request);
+    const cJSON *item = NULL;
+    cJSON_DeleteItemFromObjectCaseSensitive(request, "v");
+    cJSON_DeleteItemFromObjectCaseSensitive(request, "cmd");
+    if (order) {
+        t->body = trpi_json_print(request);
+        return t->body != NULL;
+    }
+    cJSON_ArrayForEach(item, request)
+    {
+        ok = ok && query_add(t, item, item == request->child);
+    }
+    return ok;
+}
+
+static size_t
+bytes_take(char *bytes, size_t one, size_t count, void *arg)
+{
+    transfer *t = arg;
+    t->too_large =
+        trpi_buffer_append(&t->in, bytes, one * count, TRPI_CTL_RESPONSE_BYTES_MAX) != TRP_OK;
+    return t->too_large ? 0 : one * count;
+}
+
+/* client-C2. */
+static int
+on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+    struct pollfd output = { .fd = STDOUT_FILENO };
+    (void)arg, (void)down_all, (void)down, (void)up_all, (void)up;
+    if (poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0) {
+        _exit(0);
+    }
+    return 0;
+}
+
+static bool
+files_set(transfer *t)
+{
+    const char *ca = trpi_cli_text(t->cli, TRPI_CLI_CACERT);
+    const char *cert = trpi_cli_text(t->cli, TRPI_CLI_CERT);
+    const char *key = trpi_cli_text(t->cli, TRPI_CLI_KEY);
+    bool ok = t->curl->curl_easy_setopt(t->easy, CURLOPT_SSLVERSION,
+                                        (long)CURL_SSLVERSION_TLSv1_3) == CURLE_OK;
+    ok = ok &&
+         (ca == NULL || (t->curl->curl_easy_setopt(t->easy, CURLOPT_CAINFO, ca) == CURLE_OK &&
+                         t->curl->curl_easy_setopt(t->easy, CURLOPT_CAPATH, NULL) == CURLE_OK));
+    return ok && (cert == NULL ||
+                  (t->curl->curl_easy_setopt(t->easy, CURLOPT_SSLCERT, cert) == CURLE_OK &&
+                   t->curl->curl_easy_setopt(t->easy, CURLOPT_SSLKEY, key) == CURLE_OK));
+}
+
+/* endpoint-E1. false: out of memory, or libcurl lacks something. */
+static bool
+options_set(transfer *t)
+{
+    const trpi_curl *c = t->curl;
+    CURL *easy = t->easy;
+    long limit_ms = t->cli->timeout_ms == 0 ? 0 : (long)(t->cli->timeout_ms + TRPI_CLI_GRACE_MS);
+    bool ok = trpi_buffer_append(&t->url, "", 1, TRPI_CTL_REQUEST_BYTES_MAX + 1) == TRP_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_URL, (const char *)t->url.data) == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, limit_ms) == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers) == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->reason) == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, bytes_take) == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_WRITEDATA, t) == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
+              c->curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L) == CURLE_OK;
+    ok = ok &&
+         (t->body == NULL || c->curl_easy_setopt(easy, CURLOPT_POSTFIELDS, t->body) == CURLE_OK);
+    return ok && (!t->is_tls || files_set(t));
+}
+
+static bool
+header_add(transfer *t, const char *header)
+{
+    struct curl_slist *list = t->curl->curl_slist_append(t->headers, header);
+    t->headers = list != NULL ? list : t->headers;
+    return list != NULL;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static bool
+is_file_fault(CURLcode code)
+{
+    return code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CACERT_BADFILE;
+}
+
+/* Is it a refusal of TLS, of this side or the other one? The latter's alert comes when the
+ * handshake is over here. */
+static bool
+is_tls_refusal(const transfer *t, CURLcode code)
+{
+    return code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION ||
+           code == CURLE_SSL_CIPHER || code == CURLE_SSL_ISSUER_ERROR ||
+           (t->is_tls && strstr(t->reason, "alert") != NULL);
+}
+
+/* Has the node ended the connection when it had seen the certificate? In TLS 1.3 it does so when
+ * the handshake is over here, and its alert is lost when the request is on its way. */
+static bool
+is_cut_by_node(const transfer *t, CURLcode code)
+{
+    curl_off_t shaken = 0;
+    (void)t->curl->curl_easy_getinfo(t->easy, CURLINFO_APPCONNECT_TIME_T, &shaken);
+    return t->is_tls && shaken > 0 && trpi_cli_has(t->cli, TRPI_CLI_CERT) &&
+           (code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_GOT_NOTHING);
+}
+
+/* No answer has come. Returns the exit code. */
+static int
+fail_transfer(transfer *t, CURLcode code)
+{
+    const char *why = t->reason[0] != '\0' ? t->reason : t->curl->curl_easy_strerror(code);
+    const char *url = trpi_cli_text(t->cli, TRPI_CLI_ENDPOINT);
+    curl_off_t connected = 0;
+    (void)t->curl->curl_easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &connected);
+    if (t->too_large) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "the answer of %s is above %u bytes", url,
+                             TRPI_CTL_RESPONSE_BYTES_MAX);
+    }
+    if (is_file_fault(code)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_CONFIG, "--cacert, --cert, --key: %s", why);
+    }
+    if (is_tls_refusal(t, code)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_PERMISSION, "TLS with %s is refused: %s", url, why);
+    }
+    if (is_cut_by_node(t, code)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_PERMISSION,
+                             "TLS with %s is refused: the node takes no certificate of this "
+                             "authority, as --cert is: %s",
+                             url, why);
+    }
+    if (connected == 0) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
+                             "cannot reach %s: %s\n  try        management.enabled = on at that "
+                             "node, its management.bind and port, the firewall",
+                             url, why);
+    }
+    if (t->body != NULL && t->cli->order != NULL) { /* endpoint-E2 */
+        return trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT,
+                             "not confirmed by the node at %s: %s; `troupe members` shows what it "
+                             "did",
+                             url, why);
+    }
+    if (code == CURLE_OPERATION_TIMEDOUT) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT, "no answer from %s within %.1f s", url,
+                             (double)t->cli->timeout_ms / 1000);
+    }
+    return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "no answer from %s: %s%s", url, why,
+                         t->is_tls ? "" : " (is it https:// ?)");
+}
+
+/* Return the exit code of an answer that has none. */
+static int
+exit_of(long status, const char *error)
+{
+    if (strcmp(error, "no-such-member") == 0) {
+        return TRPI_CTL_EXIT_NOT_FOUND;
+    }
+    if (status == 401 || status == 403 || strcmp(error, "read-only") == 0) {
+        return TRPI_CTL_EXIT_PERMISSION;
+    }
+    return status == 503                    ? TRPI_CTL_EXIT_TIMEOUT
+           : status == 413 || status == 414 ? TRPI_CTL_EXIT_DATA
+           : status == 400                  ? TRPI_CTL_EXIT_USAGE
+           : status == 404 || status == 405 ? TRPI_CTL_EXIT_UNREACHABLE
+                                            : TRPI_CTL_EXIT_INTERNAL;
+}
+
+static const char *
+hint_of(long status, const char *error)
+{
+    return status == 401                     ? "--token-file, or --cert and --key"
+           : strcmp(error, "read-only") == 0 ? "management.read-only = off at that node"
+           : strcmp(error, "bad-host") == 0  ? "management.hosts at that node"
+           : status == 404 || status == 405  ? "a node of this version"
+                                             : NULL;
+}
+
+/* Turn a refusal of the management API into one of the control protocol. NULL: out of memory. */
+static cJSON *
+refusal_make(const transfer *t, long status, const cJSON *answer)
+{
+    char text[1024];
+    const char *error = trpi_json_get_text(answer, "error");
+    const char *message = trpi_json_get_text(answer, "message");
+    const char *hint = trpi_json_get_text(answer, "hint");
+    const cJSON *code = cJSON_GetObjectItemCaseSensitive(answer, "exit");
+    error = error != NULL ? error : "";
+    if (cJSON_IsNumber(code) && message != NULL) {
+        (void)snprintf(text, sizeof text, "%s", message);
+    } else {
+        (void)snprintf(text, sizeof text, "%s refuses it: %s%s%s (HTTP %ld)",
+                       trpi_cli_text(t->cli, TRPI_CLI_ENDPOINT),
+                       error[0] != '\0' ? error : "it is no management API of a node",
+                       message != NULL ? ": " : "", message != NULL ? message : "", status);
+    }
+    hint = hint != NULL ? hint : cJSON_IsNumber(code) ? NULL : hint_of(status, error);
+    cJSON *final = cJSON_CreateObject();
+    bool ok = trpi_json_add_bool(final, "ok", false) &&
+              trpi_json_add_i64(final, "exit",
+                                cJSON_IsNumber(code) ? code->valueint : exit_of(status, error)) &&
+              trpi_json_add_text(final, "error", text) &&
+              (hint == NULL || trpi_json_add_text(final, "hint", hint));
+    if (!ok) {
+        cJSON_Delete(final);
+        return NULL;
+    }
+    return final;
+}
+
+static int
+answer_take(transfer *t, cJSON **ret_final)
+{
+    long status = 0;
+    cJSON *answer = NULL;
+    bool ok = false;
+    (void)t->curl->curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    bool parsed = trpi_json_parse((const char *)t->in.data, t->in.count, &answer, NULL) == TRP_OK &&
+                  cJSON_IsObject(answer);
+    if (status == 200 && parsed && trpi_json_get_bool(answer, "ok", &ok) && ok) {
+        *ret_final = answer;
+        return 0;
+    }
+    if (status == 200) {
+        cJSON_Delete(answer);
+        return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL,
+                             "the program at %s is not a troupe node of this version",
+                             trpi_cli_text(t->cli, TRPI_CLI_ENDPOINT));
+    }
+    *ret_final = refusal_make(t, status, parsed ? answer : NULL);
+    cJSON_Delete(answer);
+    return *ret_final != NULL ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+}
+
+int
+trpi_cli_endpoint_run(trpi_cli *cli, cJSON *request, cJSON **ret_final)
+{
+    static const trpi_curl *curl; /* loaded once; this program has one thread */
+    transfer t = { .cli = cli };
+    *ret_final = NULL;
+    int code = target_check(&t);
+    curl = curl != NULL || code != 0 ? curl : trpi_curl_get();
+    t.curl = curl;
+    if (code != 0 || curl == NULL) {
+        cJSON_Delete(request);
+        return code != 0 ? code : TRPI_CTL_EXIT_UNREACHABLE;
+    }
+    t.easy = curl->curl_easy_init();
+    code = token_add(&t);
+    if (code == 0 && (t.easy == NULL || !request_write(&t, request) ||
+                      (t.body != NULL && !header_add(&t, "Content-Type: application/json")) ||
+                      !options_set(&t))) {
+        code = trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+    }
+    cJSON_Delete(request);
+    (void)snprintf(cli->path, sizeof cli->path, "%s", trpi_cli_text(cli, TRPI_CLI_ENDPOINT));
+    if (code == 0 && t.body != NULL && cli->order != NULL) {
+        trpi_cli_order_watch(cli);
+    }
+    CURLcode done = code == 0 ? curl->curl_easy_perform(t.easy) : CURLE_OK;
+    if (code == 0) {
+        code = done == CURLE_OK ? answer_take(&t, ret_final) : fail_transfer(&t, done);
+    }
+    curl->curl_easy_cleanup(t.easy);
+    curl->curl_slist_free_all(t.headers);
+    trpi_buffer_fini(&t.url);
+    trpi_buffer_fini(&t.in);
+    cJSON_free(t.body);
+    return code;
+}
+
+#else
+
+int
+trpi_cli_endpoint_run(trpi_cli *cli, cJSON *request, cJSON **ret_final)
+{
+    (void)cli;
+    cJSON_Delete(request);
+    *ret_final = NULL;
+    return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
+                         "this build has no --endpoint (configure found no libcurl: apt-get "
+                         "install libcurl4-openssl-dev)");
+}
+
+#endif
