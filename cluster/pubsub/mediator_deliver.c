@@ -375,8 +375,10 @@ publish_elsewhere(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *topic, u
         } else {
             sent = target_tell(m, ctx, topic, target, question, parcel);
         }
-        if (!sent && question != 0 && mediator_is_met(m, target->node)) {
-            trpi_tallies_answer(m->tallies, question, &m->peers[target->node].id, 0);
+        if (!sent && question != 0) {
+            trpi_tallies_missed(m->tallies, question,
+                                mediator_is_met(m, target->node) ? &m->peers[target->node].id
+                                                                 : NULL);
         }
     }
 }

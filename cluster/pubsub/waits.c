@@ -231,9 +231,9 @@ tally_strike(trpi_tallies *tallies, tally *t, const trpi_node_id *node)
     return false;
 }
 
-void
-trpi_tallies_answer(trpi_tallies *tallies, uint64_t id, const trpi_node_id *from,
-                    uint64_t delivered)
+/* Return the one of that number, or NULL. */
+static tally *
+tally_find(trpi_tallies *tallies, uint64_t id)
 {
     uint32_t low = 0, high = tallies->tallies_count;
     while (low < high) {
@@ -245,9 +245,26 @@ trpi_tallies_answer(trpi_tallies *tallies, uint64_t id, const trpi_node_id *from
         }
     }
     tally *t = low < tallies->tallies_count ? &tallies->tallies[low] : NULL;
-    if (t != NULL && t->id == id && tally_strike(tallies, t, from)) {
+    return t != NULL && t->id == id ? t : NULL;
+}
+
+void
+trpi_tallies_answer(trpi_tallies *tallies, uint64_t id, const trpi_node_id *from,
+                    uint64_t delivered)
+{
+    tally *t = tally_find(tallies, id);
+    if (t != NULL && tally_strike(tallies, t, from)) {
         t->answered++;
         t->delivered += delivered;
+    }
+}
+
+void
+trpi_tallies_missed(trpi_tallies *tallies, uint64_t id, const trpi_node_id *node)
+{
+    tally *t = tally_find(tallies, id);
+    if (t != NULL && (node == NULL || tally_strike(tallies, t, node))) {
+        t->silent++;
     }
 }
 

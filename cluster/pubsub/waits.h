@@ -41,7 +41,7 @@ typedef struct trpi_tally_end {
     uint64_t id;
     void *arg;
     uint64_t delivered;        /* as the nodes said */
-    uint32_t answered, silent; /* nodes; silent: lost, or nothing came until the deadline */
+    uint32_t answered, silent; /* nodes; silent: lost, not told, or too late */
 } trpi_tally_end;
 
 trp_err trpi_tallies_new(trpi_tallies **ret_tallies); /* Errors: TRP_ENOMEM */
@@ -55,6 +55,8 @@ trp_err trpi_tallies_add(trpi_tallies *tallies, uint64_t delivered, const trpi_n
  * answers, are nothing. */
 void trpi_tallies_answer(trpi_tallies *tallies, uint64_t id, const trpi_node_id *from,
                          uint64_t delivered);
+/* Nothing could be sent to a node: it is silent. node NULL: one that is not waited for. */
+void trpi_tallies_missed(trpi_tallies *tallies, uint64_t id, const trpi_node_id *node);
 void trpi_tallies_lost(trpi_tallies *tallies, const trpi_node_id *node);
 /* Take one that has ended: all have answered, or were lost, or it is too late. */
 bool trpi_tallies_step(trpi_tallies *tallies, uint64_t now_ms, trpi_tally_end *ret_end);

@@ -149,7 +149,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_client_topic(trp_client *client, const char *
 typedef struct trp_client_delivery {
     uint64_t delivered; /* subscribers, or services */
     uint32_t nodes;     /* that have answered, the contact's included */
-    uint32_t silent;    /* nodes that were lost, or did not answer in time */
+    uint32_t silent;    /* nodes that were lost, could not be told, or were late */
 } trp_client_delivery;
 TRP_API extern trp_type trp_client_delivery_type;
 

@@ -287,7 +287,7 @@ typedef struct trp_publish_options {
 typedef struct trp_publish_report {
     uint64_t delivered; /* subscribers */
     uint32_t nodes;     /* that have answered, this one included */
-    uint32_t silent;    /* nodes that were lost, or did not answer in time */
+    uint32_t silent;    /* nodes that were lost, could not be told, or were late */
     uint32_t late;      /* 1: fewer than subscribers_min were there at the end of wait_ms */
     uint32_t zero;
 } trp_publish_report;

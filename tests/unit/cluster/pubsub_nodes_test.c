@@ -233,6 +233,8 @@ what_does_not_travel_is_a_dead_letter(void)
                                          &ack, sizeof ack, &report),
                TRP_OK);
     UNIT_EQUAL(report.delivered, 0);
+    UNIT_EQUAL(report.nodes, 0);
+    UNIT_EQUAL(report.silent, 1); /* the node that could not be told has not answered */
     UNIT_EQUAL(dead_letters(hosts[0].system, TRP_DEAD_NOT_ENCODABLE), 1);
     is_empty(in);
     trp_inbox_close(in);

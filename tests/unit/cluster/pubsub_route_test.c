@@ -415,6 +415,16 @@ answers_are_counted_until_all_have_answered_or_it_is_too_late(void)
     UNIT_EQUAL(trpi_tallies_add(tallies, 7, NULL, 0, 9000, NULL, &none), TRP_OK);
     UNIT_TRUE(trpi_tallies_step(tallies, 3000, &end)); /* nobody is asked */
     UNIT_EQUAL(end.delivered, 7);
+    UNIT_EQUAL(trpi_tallies_add(tallies, 3, &ids[1], 2, 9000, NULL, &none), TRP_OK);
+    trpi_tallies_missed(tallies, none, &ids[1]);
+    trpi_tallies_missed(tallies, none, &ids[1]); /* twice */
+    trpi_tallies_missed(tallies, none, NULL);    /* one more, whose answer is not waited for */
+    trpi_tallies_missed(tallies, 99, NULL);
+    UNIT_FALSE(trpi_tallies_step(tallies, 3000, &end));
+    trpi_tallies_answer(tallies, none, &ids[1], 10); /* it was given up */
+    trpi_tallies_answer(tallies, none, &ids[2], 4);
+    UNIT_TRUE(trpi_tallies_step(tallies, 3000, &end));
+    UNIT_TRUE(end.delivered == 7 && end.answered == 1 && end.silent == 2);
     for (uint32_t i = 0; i < TRPI_PUBSUB_TALLIES_MAX; i++) {
         UNIT_REQUIRE(trpi_tallies_add(tallies, 0, &ids[1], 1, 2000, NULL, &a) == TRP_OK);
     }
