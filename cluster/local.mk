@@ -106,6 +106,7 @@ troupe_sources += \
 troupe_sources += \
 	cluster/client/door.c \
 	cluster/client/receptionist.c \
+	cluster/client/searches.c \
 	cluster/client/services.c \
 	cluster/client/sessions.c
 

@@ -11,7 +11,6 @@
 #include "cluster/client/sessions.h"
 
 #define TRPI_CLIENT_DOORS_MAX TRP_CLIENT_SERVICES_MAX /* services of one client */
-#define TRPI_SEARCHES_MAX 1024                        /* services that other nodes are asked for */
 
 #define RECEPTION_MEDIATOR "receptionist" /* knows the services of all nodes by name, as topics */
 

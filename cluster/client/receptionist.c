@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "cluster/client/reception.h"
+#include "cluster/client/searches.h"
 
 enum { TICK_KEY = 1, TICK_MS = 200, SEARCH_MS = 2000, LEAVE_MS = 3000, MEMBERS_MAX = 1024 };
 
@@ -31,24 +32,10 @@ typedef struct doors { /* of a session, for one service or topic */
     char name[];
 } doors;
 
-typedef struct search { /* for a service on another node */
-    struct search *next;
-    uint64_t number; /* ours */
-    trpi_node_id node;
-    uint32_t client;
-    uint64_t client_number;
-    uint64_t until_ms;
-    uint32_t answers_left;
-    uint32_t kind;
-    char name[];
-} search;
-
 struct receptionist_state {
     reception *r;
     trpi_sessions sessions;
-    search *searches;
-    uint32_t searches_count;
-    uint64_t searches_made;
+    trpi_searches searches;
     uint64_t leave_task, leave_until_ms; /* 0: it does not leave */
 };
 
@@ -357,38 +344,11 @@ service_gone(struct receptionist_state *s, trp_ctx *ctx, trp_ref ref,
 /* ---- searches -------------------------------------------------------------------------------- */
 
 static void
-search_end(struct receptionist_state *s, search **at)
-{
-    search *ended = *at;
-    *at = ended->next;
-    s->searches_count--;
-    trpi_free(ended);
-}
-
-static void
-search_refuse(const reception *r, const search *ended)
+search_refuse(const reception *r, const trpi_search *ended)
 {
     client_refuse(r, &ended->node, ended->client, ended->client_number, TRP_ENOENT,
                   ended->kind == TRPI_CLIENT_TOPIC ? "no topic of that name is open to clients"
                                                    : "no service of that name is registered");
-}
-
-static search *
-search_new(struct receptionist_state *s, const trpi_session *session,
-           const trpi_client_frame *frame)
-{
-    size_t bytes = strlen(frame->name) + 1;
-    search *new = s->searches_count < TRPI_SEARCHES_MAX ? trpi_alloc(sizeof *new + bytes) : NULL;
-    if (new != NULL) {
-        new->number = ++s->searches_made;
-        new->node = session->node;
-        new->client = session->client;
-        new->client_number = frame->number;
-        new->until_ms = now_ms(s->r) + SEARCH_MS;
-        new->kind = frame->kind;
-        memcpy(new->name, frame->name, bytes);
-    }
-    return new;
 }
 
 static void
@@ -396,8 +356,9 @@ search_begin(struct receptionist_state *s, const trpi_session *session,
              const trpi_client_frame *opens)
 {
     trpi_node_id *nodes = NULL;
-    search *new = search_new(s, session, opens);
-    if (new == NULL) {
+    trpi_search *new = NULL;
+    if (trpi_search_begin(&s->searches, &session->node, session->client, opens,
+                          now_ms(s->r) + SEARCH_MS, &new) != TRP_OK) {
         client_refuse(s->r, &session->node, session->client, opens->number, TRP_ELIMIT,
                       "too many services are being looked for: asked again soon");
         return;
@@ -414,26 +375,19 @@ search_begin(struct receptionist_state *s, const trpi_session *session,
         }
     }
     trpi_free(nodes);
-    new->next = s->searches;
-    s->searches = new;
-    s->searches_count++;
     if (new->answers_left == 0) {
         search_refuse(s->r, new);
-        search_end(s, &s->searches);
+        trpi_search_end(&s->searches, new);
     }
 }
 
 static void
 search_answered(struct receptionist_state *s, trp_ctx *ctx, const reception_note *note)
 {
-    search **at = &s->searches;
-    while (*at != NULL && (*at)->number != note->frame.number) {
-        at = &(*at)->next;
-    }
-    if (*at == NULL) {
+    trpi_search *found = trpi_search_find(&s->searches, note->frame.number);
+    if (found == NULL) {
         return; /* found already, or given up */
     }
-    search *found = *at;
     trpi_session *session = trpi_session_find(&s->sessions, &found->node, found->client);
     trp_ref ref = { 0, note->frame.slot, note->frame.generation, 0 };
     if (note->frame.word == TRPI_RECEPTIONIST_FOUND && session != NULL &&
@@ -441,12 +395,12 @@ search_answered(struct receptionist_state *s, trp_ctx *ctx, const reception_note
         if (doors_find(session, found->client_number) == NULL) {
             doors_open(s, ctx, session, found->client_number, found->kind, found->name, ref);
         }
-        search_end(s, at);
+        trpi_search_end(&s->searches, found);
     } else if (--found->answers_left == 0 || session == NULL) {
         if (session != NULL) {
             search_refuse(s->r, found);
         }
-        search_end(s, at);
+        trpi_search_end(&s->searches, found);
     }
 }
 
@@ -620,14 +574,10 @@ sessions_tick(struct receptionist_state *s, trp_ctx *ctx)
     while ((session = trpi_session_expired(&s->sessions, now)) != NULL) {
         session_end(s->r, ctx, session, "it has said nothing for silence-timeout");
     }
-    for (search **at = &s->searches; *at != NULL;) {
-        search *old = *at;
-        if (now < old->until_ms) {
-            at = &old->next;
-            continue;
-        }
+    trpi_search *old;
+    while ((old = trpi_search_expired(&s->searches, now)) != NULL) {
         search_refuse(s->r, old);
-        search_end(s, at);
+        trpi_search_end(&s->searches, old);
     }
 }
 
@@ -695,8 +645,8 @@ receptionist_stopped(trp_ctx *ctx, void *state)
     while ((session = trpi_session_any(&s->sessions)) != NULL) {
         session_end(s->r, ctx, session, "the receptionist stops");
     }
-    while (s->searches != NULL) {
-        search_end(s, &s->searches);
+    while (s->searches.first != NULL) {
+        trpi_search_end(&s->searches, s->searches.first);
     }
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster/client/searches.h"
 #include "cluster/client/sessions.h"
 #include "tests/unit/unit.h"
 
@@ -125,7 +126,40 @@ fewer_nodes_are_fewer_contacts(void)
     UNIT_EQUAL(trpi_contacts_choose(nodes, NODES, 1, 100, chosen), TRPI_CLIENT_CONTACTS_MAX);
 }
 
+/* client-searches-Q1 */
+static void
+so_many_searches_go_on_and_one_more_is_refused(void)
+{
+    trpi_searches searches = { NULL, 0, 0 };
+    trpi_client_frame opens = { .word = TRPI_CLIENT_OPEN,
+                                .number = 7,
+                                .kind = TRPI_CLIENT_SERVICE };
+    trpi_node_id a = client_of(1);
+    trpi_search *search = NULL;
+    (void)snprintf(opens.name, sizeof opens.name, "echo");
+    for (uint32_t i = 0; i < TRPI_SEARCHES_MAX; i++) {
+        UNIT_REQUIRE(trpi_search_begin(&searches, &a, 3, &opens, 1000 + i, &search) == TRP_OK);
+    }
+    UNIT_EQUAL(trpi_search_begin(&searches, &a, 3, &opens, 9000, &search), TRP_ELIMIT);
+    UNIT_EQUAL(searches.count, TRPI_SEARCHES_MAX);
+    UNIT_TRUE(trpi_search_expired(&searches, 999) == NULL);
+    search = trpi_search_expired(&searches, 1000);
+    UNIT_REQUIRE(search != NULL && search->number == 1);
+    UNIT_TRUE(trpi_node_id_equal(&search->node, &a) && search->client == 3);
+    UNIT_EQUAL(search->client_number, 7);
+    UNIT_TEXT(search->name, "echo");
+    trpi_search_end(&searches, search);
+    UNIT_TRUE(trpi_search_find(&searches, 1) == NULL);
+    UNIT_EQUAL(trpi_search_begin(&searches, &a, 3, &opens, 9000, &search), TRP_OK);
+    UNIT_TRUE(trpi_search_find(&searches, TRPI_SEARCHES_MAX + 1) == search);
+    while (searches.first != NULL) {
+        trpi_search_end(&searches, searches.first);
+    }
+    UNIT_EQUAL(searches.count, 0);
+}
+
 UNIT_BEGIN("sessions")
+UNIT(so_many_searches_go_on_and_one_more_is_refused)
 UNIT(a_client_has_one_session_and_there_are_so_many)
 UNIT(a_process_has_so_many_sessions)
 UNIT(all_nodes_give_a_client_the_same_contacts)
