@@ -4,8 +4,9 @@
  *          any --its node is not the oldest, or a region obeys a later one--> retired
  * Must hold. Besides those of coordinator_check.c:
  *   sharding-C1  A shard that no region has is granted only when every member of the role that was
- *       there when the term began has answered, or was removed and its take-over time is over.
- *                                                            (coordinator_shards.c: may_grant)
+ *       there when the term began has answered, or was removed and its take-over time is over. One
+ *       that a region has said it has is no other's: it moves before that, so that a leaving node
+ *       need not wait for a removed one.                       (coordinator_grants.c: may_grant)
  *   sharding-C2  What a region hosts is taken from its first answer to this term and from its
  *       answers to orders after that; a doubled or late first answer changes nothing.    (hosts)
  *   sharding-C3  An epoch is the up-number of the coordinator's node above a counter, so that those

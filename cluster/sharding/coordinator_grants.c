@@ -94,7 +94,7 @@ places_make(trpi_coordinator *core, places *p)
 static bool
 may_grant(const trpi_coordinator *core, const trpi_coord_shard *shard)
 {
-    return core->ready && shard->phase == TRPI_SHARD_PHASE_FREE &&
+    return (core->ready || shard->known) && shard->phase == TRPI_SHARD_PHASE_FREE &&
            shard->blocked_ms <= core->now_ms;
 }
 
@@ -349,14 +349,14 @@ trpi_coord_answer(trpi_coordinator *core, const trpi_allocation_question *round)
         return; /* too late, or of an earlier term */
     }
     core->round = 0;
-    if (!core->active || !core->ready) {
+    if (!core->active) {
         return;
     }
     if (round->ask.wanted_count > 0 && places_make(core, &p)) {
         answer_homes(core, &p, round);
         places_free(&p);
     }
-    if (core->moving == 0) { /* one round at a time */
+    if (core->ready && core->moving == 0) { /* one round at a time */
         answer_moves(core, &round->ask);
     }
 }

@@ -31,6 +31,7 @@ typedef struct trpi_coord_shard {
     uint32_t blocker;    /* slot of the removed node; NONE */
     uint8_t phase;
     bool wanted;          /* FREE: to be granted as soon as it may */
+    bool known;           /* it has had a home in this term */
     trpi_slot_set askers; /* nodes that are to be told its home */
     trpi_slot_set begins; /* BEGINNING: nodes that have not fenced */
 } trpi_coord_shard;

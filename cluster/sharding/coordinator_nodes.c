@@ -497,7 +497,7 @@ trpi_coord_look_at_nodes(trpi_coordinator *core)
         if (core->settings.shards != 0 && !state->judged) {
             judge_node(core, i);
         }
-        if (state->leaving && state->asked_out && state->shards == 0 && core->ready) {
+        if (state->leaving && state->asked_out && state->shards == 0) {
             look_at_leaver(core, i);
         }
     }

@@ -30,6 +30,7 @@ trpi_coord_set(trpi_coordinator *core, uint32_t number, trpi_shard_phase phase, 
     }
     if (slot != TRPI_SHARD_SLOT_NONE) {
         core->states[slot].shards++;
+        shard->known = true;
     }
     core->moving += (uint32_t)is_moving(phase) - (uint32_t)is_moving(shard->phase);
     if (phase != TRPI_SHARD_PHASE_BEGINNING) {
@@ -244,7 +245,7 @@ trpi_coord_look_at_shards(trpi_coordinator *core)
         return;
     }
     look_at_orphans(core);
-    for (uint32_t i = 0; core->ready && i < core->settings.shards; i++) {
+    for (uint32_t i = 0; i < core->settings.shards; i++) {
         const trpi_coord_shard *shard = &core->shards[i];
         if (shard->phase == TRPI_SHARD_PHASE_HOSTED && core->states[shard->node].leaving) {
             trpi_coord_move(core, i);

@@ -177,18 +177,24 @@ frame_to_coordinator(trpi_shard_frame_kind kind, trpi_shard_item *items, uint32_
     f.items = items;
     f.items_count = count;
     f.hosts = true;
+    f.accepted = count > 0; /* it could have none otherwise */
     f.settings.shards = 8;
     f.settings.allocation = allocation;
     (void)snprintf(f.type, sizeof f.type, "order");
     return f;
 }
 
-/* Count the items of this kind that the last step sent to a node. */
+/* Count the frames of this kind that the last step sent to a node, and those of their items that
+ * name this shard; ANY: all. */
+enum { ANY = UINT16_MAX };
+
 static uint32_t
-sent_to(const trpi_coordinator *core, uint32_t number, trpi_shard_frame_kind kind)
+count_sent(const trpi_coordinator *core, uint32_t number, trpi_shard_frame_kind kind,
+           uint32_t shard, uint32_t *ret_items)
 {
-    uint32_t count, items = 0;
+    uint32_t count, frames = 0;
     const trpi_coordinator_action *actions = trpi_coordinator_actions(core, &count);
+    *ret_items = 0;
     for (uint32_t i = 0; i < count; i++) {
         trpi_shard_frame f;
         if (actions[i].kind != TRPI_COORDINATOR_SEND || actions[i].node.uid != number) {
@@ -196,9 +202,37 @@ sent_to(const trpi_coordinator *core, uint32_t number, trpi_shard_frame_kind kin
         }
         UNIT_REQUIRE(trpi_shard_frame_decode(actions[i].bytes.data, actions[i].bytes.count, &f) ==
                      TRP_OK);
-        items += f.kind == kind ? f.items_count : 0;
+        frames += f.kind == kind;
+        for (uint32_t k = 0; f.kind == kind && k < f.items_count; k++) {
+            *ret_items += shard == ANY || f.items[k].shard == shard;
+        }
         trpi_shard_frame_fini(&f);
     }
+    return frames;
+}
+
+static uint32_t
+frames_to(const trpi_coordinator *core, uint32_t number, trpi_shard_frame_kind kind)
+{
+    uint32_t items;
+    return count_sent(core, number, kind, ANY, &items);
+}
+
+/* Count the grants of this shard in the last step. */
+static uint32_t
+granted(const trpi_coordinator *core, uint32_t shard)
+{
+    uint32_t first, second;
+    (void)count_sent(core, 1, TRPI_SHARD_FRAME_GRANT, shard, &first);
+    (void)count_sent(core, 2, TRPI_SHARD_FRAME_GRANT, shard, &second);
+    return first + second;
+}
+
+static uint32_t
+sent_to(const trpi_coordinator *core, uint32_t number, trpi_shard_frame_kind kind)
+{
+    uint32_t items;
+    (void)count_sent(core, number, kind, ANY, &items);
     return items;
 }
 
@@ -214,20 +248,47 @@ take_from(trpi_coordinator *core, uint64_t now_ms, uint32_t number, trpi_shard_f
 }
 
 static void
+members_up(trpi_shard_member *members, uint32_t count)
+{
+    memset(members, 0, count * sizeof *members);
+    for (uint32_t i = 0; i < count; i++) {
+        members[i].id = node(i + 1);
+        members[i].up_number = i + 1;
+        members[i].status = TRP_MEMBER_UP;
+        members[i].has_role = true;
+    }
+}
+
+static void
 show_members(trpi_coordinator *core, uint64_t now_ms, const char *const *versions, uint32_t count)
 {
     trpi_shard_member members[4];
     trpi_coordinator_event event = { .kind = TRPI_COORDINATOR_MEMBERS,
                                      .members = members,
                                      .members_count = count };
-    memset(members, 0, sizeof members);
+    members_up(members, count);
     for (uint32_t i = 0; i < count; i++) {
-        members[i].id = node(i + 1);
-        members[i].up_number = i + 1;
-        members[i].status = TRP_MEMBER_UP;
-        members[i].has_role = true;
         (void)snprintf(members[i].app_version, sizeof members[i].app_version, "%s", versions[i]);
     }
+    UNIT_EQUAL(trpi_coordinator_step(core, now_ms, &event), TRP_OK);
+}
+
+static void
+tick(trpi_coordinator *core, uint64_t now_ms)
+{
+    trpi_coordinator_event event = { .kind = TRPI_COORDINATOR_TICK };
+    UNIT_EQUAL(trpi_coordinator_step(core, now_ms, &event), TRP_OK);
+}
+
+/* A node sends nothing to node 3 any more. */
+static void
+avoided_by(trpi_coordinator *core, uint64_t now_ms, uint32_t number)
+{
+    trpi_shard_frame f = frame_to_coordinator(TRPI_SHARD_FRAME_AVOIDED, NULL, 0);
+    trpi_coordinator_event event = { .kind = TRPI_COORDINATOR_FRAME,
+                                     .from = node(number),
+                                     .frame = &f };
+    f.node = node(3);
     UNIT_EQUAL(trpi_coordinator_step(core, now_ms, &event), TRP_OK);
 }
 
@@ -330,6 +391,44 @@ a_program_that_does_not_answer_holds_no_shard_up(void)
     allocation = 0;
 }
 
+/* sharding-C1. Node 9 was removed, and may run for a while what nobody here has. */
+static void
+a_leaving_node_does_not_wait_for_a_removed_one(void)
+{
+    trpi_shard_item hosted = { 0, TRPI_SHARD_HOLD_OWN, 5 }, other = { 1, 0, 0 };
+    trpi_shard_gone gone = { node(9), true, 20000 };
+    trpi_shard_member members[3];
+    trpi_coordinator_event event = { .kind = TRPI_COORDINATOR_MEMBERS,
+                                     .members = members,
+                                     .members_count = 3,
+                                     .gone = &gone,
+                                     .gone_count = 1 };
+    trpi_node_id self = node(1);
+    trpi_coordinator *core = NULL;
+    members_up(members, 3);
+    UNIT_REQUIRE(trpi_coordinator_new(&self, "order", "", NULL, &core) == TRP_OK);
+    UNIT_EQUAL(trpi_coordinator_step(core, 1000, &event), TRP_OK);
+    take_from(core, 1001, 1, TRPI_SHARD_FRAME_HOSTS, NULL, 0);
+    take_from(core, 1001, 2, TRPI_SHARD_FRAME_HOSTS, NULL, 0);
+    take_from(core, 1001, 3, TRPI_SHARD_FRAME_HOSTS, &hosted, 1);
+    UNIT_TRUE(!trpi_coordinator_is_ready(core));
+    take_from(core, 1002, 2, TRPI_SHARD_FRAME_GET, &other, 1);
+    take_from(core, 1003, 3, TRPI_SHARD_FRAME_LEAVING, NULL, 0);
+    UNIT_EQUAL(sent_to(core, 3, TRPI_SHARD_FRAME_HANDOFF), 1);
+    take_from(core, 1004, 3, TRPI_SHARD_FRAME_STOPPED, &hosted, 1);
+    UNIT_EQUAL(sent_to(core, 1, TRPI_SHARD_FRAME_GRANT) + sent_to(core, 2, TRPI_SHARD_FRAME_GRANT),
+               1); /* shard 0, and not the other one */
+    UNIT_EQUAL(frames_to(core, 2, TRPI_SHARD_FRAME_AVOID), 1);
+    avoided_by(core, 1005, 1);
+    avoided_by(core, 1005, 2);
+    UNIT_EQUAL(frames_to(core, 3, TRPI_SHARD_FRAME_MAY_LEAVE), 1);
+    tick(core, 20999);
+    UNIT_EQUAL(granted(core, 1), 0);
+    tick(core, 21000); /* its take-over time is over */
+    UNIT_EQUAL(granted(core, 1), 1);
+    trpi_coordinator_free(core);
+}
+
 /* ---- the region ------------------------------------------------------------------------------ */
 
 /* Show the region of node 3 the members 1, 2 and 3, Up in this order, the first one as it is. */
@@ -340,13 +439,8 @@ region_sees(trpi_region_core *core, uint64_t now_ms, uint32_t status_of_first)
     trpi_region_event event = { .kind = TRPI_REGION_MEMBERS,
                                 .members = members,
                                 .members_count = 3 };
-    memset(members, 0, sizeof members);
-    for (uint32_t i = 0; i < 3; i++) {
-        members[i].id = node(i + 1);
-        members[i].up_number = i + 1;
-        members[i].status = i == 0 ? status_of_first : TRP_MEMBER_UP;
-        members[i].has_role = true;
-    }
+    members_up(members, 3);
+    members[0].status = status_of_first;
     UNIT_EQUAL(trpi_region_core_step(core, now_ms, &event), TRP_OK);
 }
 
@@ -534,6 +628,7 @@ UNIT(a_round_moves_from_the_fullest_to_the_emptiest_within_its_limit)
 UNIT(versions_of_the_application_are_compared_by_their_numbers)
 UNIT(shards_go_to_the_newer_version_during_a_rolling_update)
 UNIT(a_program_that_does_not_answer_holds_no_shard_up)
+UNIT(a_leaving_node_does_not_wait_for_a_removed_one)
 UNIT(a_region_obeys_the_coordinator_that_is_the_oldest_in_its_own_view)
 UNIT(each_frame_reads_back_as_it_was_written)
 UNIT(frames_are_those_of_the_golden_file)
