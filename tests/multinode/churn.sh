@@ -45,8 +45,8 @@ check nobody_is_left_over wait_until 60 all_up 3 1 2 3
 # NodeChurnSpec
 check removed_ones_are_forgotten wait_until 60 forgotten
 expect three_are_converged 0 ctl 1 wait --converged --members 3 --timeout 60s
-# NodeChurnSpec
 entries_are_gone() { [ "$(number 1 clock)" -le 3 ]; }
+# NodeChurnSpec
 check the_clock_has_as_many_entries_as_before wait_until 60 entries_are_gone
 after=$(resident)
 echo "troupe churn cycles $cycles cycles"

@@ -59,8 +59,15 @@ for guest in ann bob cid; do check "${guest}_comes_in" wait_until 90 inside "$gu
 begin_caller zoe "$(at 1)"
 for guest in ann bob cid; do check "a_publication_reaches_$guest" wait_until 60 spoken "$guest" "hello $guest"; done
 for index in 1 2 3; do check "the_client_hears_what_node_${index}_says" wait_until 60 reached zoe "$index" "from $index"; done
+# ClusterClientSpec
 expect an_ask_is_answered 0 host_run 4 "$troupe" --via "$(at 2)" ask porter hello
 has by_the_service "say enter"
+# Its load does not touch the heartbeats of the cluster.
+events_begin 1 --type UnreachableMember
+begin=$(now_ms)
+for ((index = 1; index <= 10000; index++)); do echo "flood $index"; done >&"$line_in"
+for guest in ann bob cid; do check "a_flood_reaches_$guest" wait_until 120 heard "$guest" "flood 10000"; done
+unsuspected a_flood_makes_nobody_unreachable "$(suspicions "$work/events")" $(($(now_ms) - begin))
 # CONTRIB-22
 check no_node_has_called_the_client calls_are 0
 a_call_is_seen() {
@@ -77,7 +84,7 @@ wait_until 60 has_contact || { fail zoe_has_a_contact; test_end; }
 lost=$contact
 kill_node "$lost"
 is_elsewhere() { local now; now=$(contact_of zoe); [ "$now" != none ] && [ -n "$now" ] && [ "$now" != "$(addr "$lost")" ]; }
-# CONTRIB-28
+# CONTRIB-28, ClusterClientSpec
 check the_client_finds_another_contact wait_until 60 is_elsewhere
 left=$((lost % 3 + 1))
 check it_hears_through_it wait_until 60 reached zoe "$left" "after the crash"
@@ -95,7 +102,7 @@ expect its_contact_leaves 0 ctl "$leaves" leave --timeout 60s
 node_ended its_contact_has_left "$leaves" 0
 is_moved() { local now; now=$(contact_of zoe); [ "$now" != none ] && [ "$now" != "$(addr "$leaves")" ]; }
 check the_client_has_another_contact wait_until 60 is_moved
-# CONTRIB-28
+# CONTRIB-28, ClusterClientHandoverSpec
 check the_client_was_moved_before test "$(tail -n +$((moves + 1)) < <(grep '^contact: ' "$work/zoe.log") | grep -c none)" -eq 0
 kill "$caller"
 await "$caller" 60 || fail zoe_ends
@@ -130,6 +137,7 @@ await "$caller" 60 || fail yan_ends
 
 # ---- ClusterClientStopSpec
 PATIENCE_MS=1000 begin_caller xia "$(at 1)" "$(at 2)"
+# ClusterClientStopSpec
 check it_gives_up wait_until 60 grep -q '^gives up: ' "$work/xia.log"
 check the_client_was_never_called calls_are "$called"
 test_end
