@@ -247,6 +247,7 @@ what_waits_for_a_lost_shard_is_for_its_next_owner(uint32_t remember)
     entities_end(&e);
 }
 
+/* ClusterShardingFailureSpec */
 static void
 a_lost_shard_costs_one_message(void)
 {
@@ -254,7 +255,8 @@ a_lost_shard_costs_one_message(void)
     what_waits_for_a_lost_shard_is_for_its_next_owner(1);
 }
 
-/* It starts behind the order that ended all others, and ends all the same. */
+/* ClusterShardingFailureSpec. It starts behind the order that ended all others, and ends all the
+ * same. */
 static void
 one_that_cannot_start_does_not_hold_a_hand_off_up(void)
 {

@@ -391,7 +391,8 @@ a_program_that_does_not_answer_holds_no_shard_up(void)
     allocation = 0;
 }
 
-/* sharding-C1. Node 9 was removed, and may run for a while what nobody here has. */
+/* sharding-C1, ClusterShardingGracefulShutdownSpec. Node 9 was removed, and may run for a while
+ * what nobody here has. */
 static void
 a_leaving_node_does_not_wait_for_a_removed_one(void)
 {
@@ -511,6 +512,7 @@ region_follows_its_view(bool started)
     trpi_region_core_free(core);
 }
 
+/* ClusterShardCoordinatorDowningSpec */
 static void
 a_region_obeys_the_coordinator_that_is_the_oldest_in_its_own_view(void)
 {
