@@ -27,7 +27,7 @@ troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 # client: a process outside a cluster, above remoting.
 troupe_sources += remote/client/client.c remote/client/engine.c remote/client/frame.c remote/client/options.c remote/client/stub.c
 pkginclude_HEADERS += include/troupe/client.h
-troupe_sources += remote/clients.c remote/event_types.c remote/keys.c remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
+troupe_sources += remote/clients.c remote/event_types.c remote/keys.c remote/loopback.c remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
 
 test_programs += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz
 tests_fuzz_frame_fuzz_SOURCES = tests/fuzz/frame_fuzz.c $(FUZZ_DRIVER)

@@ -74,6 +74,19 @@ bool trpi_remote_is_elsewhere(trpi_remote *remote, const trpi_address *address,
 trp_err trpi_remote_secrets_reload(trpi_remote *remote, const char *cookie,
                                    const char *cookie_before);
 
+/* ---- loopback: the way of a message from another node, without another node ------------------ */
+typedef struct trpi_loopback trpi_loopback;
+/* Open a pair of sockets whose far end the system's poller reads: what is sent is reported, read,
+ * decoded and delivered as a message of a peer is. Errors: TRP_EUNSUPPORTED (the world has no
+ * sockets), TRP_EIO (no descriptor is left), TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
+trp_err trpi_remote_loopback_open(trpi_remote *remote, trpi_loopback **ret_loopback);
+/* Send a message of trp_bytes_type to an actor of this system. Errors: TRP_EAGAIN (the poller has
+ * not read what was sent before), TRP_ENOMEM. Thread: one at a time; never blocks. */
+trp_err trpi_remote_loopback_send(trpi_loopback *loopback, trp_ref to, const void *bytes,
+                                  size_t count);
+/* Its memory is given back when the poller has let go of it. NULL is fine. Thread: owner. */
+void trpi_remote_loopback_close(trpi_loopback *loopback);
+
 /* Return the rules of the adapters throttle and gremlin, which live as long as remoting. NULL:
  * started without test_adapters. Thread: any. */
 trpi_faults *trpi_remote_faults(trpi_remote *remote);

@@ -1,8 +1,9 @@
-/* cmd_check.c - `check`: one question of the doctor's, for scripts and probes: yes is 0, no is 1.
+/* cmd_check.c - `check`: one question, for scripts and probes: yes is 0, no is 1.
  *
- * Shape.   The node examines all; the checks of the question are printed. A warning is a no: a
- *          probe of certificates is told before they have ended.
- * Tests.   tests/system/cli_fake.sh
+ * Shape.   ready, alive: the node's own probes. The others are questions of the doctor's: the node
+ *          examines all, and the checks of the question are printed. A warning is a no: a probe of
+ *          certificates is told before they have ended.
+ * Tests.   tests/system/cli_fake.sh, tests/system/management.sh
  */
 #include <string.h>
 
@@ -65,19 +66,49 @@ findings_print(const cJSON *findings)
     }
 }
 
+static int
+health_check(trpi_cli *cli)
+{
+    cJSON *reply = NULL;
+    const cJSON *check;
+    cli->timeout_ms =
+        trpi_cli_has(cli, TRPI_CLI_TIMEOUT) ? cli->timeout_ms : TRPI_CTL_TIMEOUT_MS_DEFAULT;
+    int code = trpi_cli_call(cli, trpi_cli_request_new(cli, cli->args[0]), NULL, NULL, &reply);
+    if (code != 0) {
+        return code;
+    }
+    cJSON_DeleteItemFromObjectCaseSensitive(reply, "ok");
+    if (cli->output != TRPI_CLI_TABLE) {
+        trpi_cli_print_json(cli, reply);
+    } else {
+        cJSON_ArrayForEach(check, cJSON_GetObjectItemCaseSensitive(reply, "checks"))
+        {
+            (void)printf("%s: %s: %s\n", trpi_cli_get(check, "name"),
+                         trpi_cli_get_true(check, "ok") ? "ok" : "fail",
+                         trpi_cli_get(check, "detail"));
+        }
+    }
+    code = strcmp(trpi_cli_get(reply, "status"), "up") == 0 ? 0 : TRPI_CTL_EXIT_NO;
+    cJSON_Delete(reply);
+    return code;
+}
+
 int
 trpi_cli_run_check(trpi_cli *cli)
 {
     cJSON *reply = NULL;
     size_t question = 0;
     unsigned bad = 0;
+    if (strcmp(cli->args[0], "ready") == 0 || strcmp(cli->args[0], "alive") == 0) {
+        return health_check(cli);
+    }
     while (question < QUESTIONS_COUNT && strcmp(questions[question].question, cli->args[0]) != 0) {
         question++;
     }
     if (question == QUESTIONS_COUNT) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                             "nothing to check is called '%s'; there are: certs, clock, ports, "
-                             "versions",
+                             "nothing to check is called '%s'; there are: ready, alive, certs, "
+                             "clock, ports, versions",
                              cli->args[0]);
     }
     int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "doctor"), NULL, NULL, &reply);

@@ -471,9 +471,13 @@ const trpi_cli_command trpi_cli_commands[] = {
       .run = trpi_cli_run_doctor },
     { .name = "check",
       .group = TRPI_CLI_OPERATE,
-      .usage = "certs|clock|ports|versions",
-      .summary = "one question of the doctor's: exit 0 yes, 1 no",
-      .text = "certs: certificates of this node and of the members, and the files of TLS. clock: "
+      .usage = "ready|alive|certs|clock|ports|versions",
+      .summary = "one question, for scripts and probes: exit 0 yes, 1 no",
+      .text = "ready: the node is Up or WeaklyUp, is not being drained, and probes of its default "
+              "dispatcher and of its\ninbound path are answered within a second. alive: it does "
+              "work; depends on no other node "
+              "(management.alive-after).\ncerts: certificates of this node and of the members, and "
+              "the files of TLS. clock: "
               "apart from those of the\nmembers. ports: can each member dial each other one. "
               "versions: of Troupe and of the keys that members decide\nby together. A warning is "
               "a no, too.\n",

@@ -192,7 +192,7 @@ trpi_cli_run_complete(trpi_cli *cli)
     } else if (strcmp(command->name, "fsm") == 0) {
         (void)puts("dot");
     } else if (strcmp(command->name, "check") == 0) {
-        (void)puts("certs\nclock\nports\nversions");
+        (void)puts("ready\nalive\ncerts\nclock\nports\nversions");
     } else if (strcmp(command->name, "config") == 0) {
         (void)puts("show\ncheck");
     } else if (strcmp(command->name, "cert") == 0) {

@@ -181,6 +181,18 @@ answer_metrics(const cJSON *reply, bool openmetrics, trpi_management_answer *ret
     };
 }
 
+/* The verdict and its checks; failed: the status of a no. */
+static void
+answer_health(cJSON *reply, int failed, trpi_management_answer *ret_answer)
+{
+    const char *status = trpi_json_get_text(reply, "status");
+    bool up = status != NULL && strcmp(status, "up") == 0;
+    answer_copy(reply, NULL, ret_answer);
+    if (ret_answer->status == 200 && !up) {
+        ret_answer->status = failed;
+    }
+}
+
 /* Return the address of the first of "nodes", or "node"; NULL: neither is there. */
 static const char *
 node_of(const cJSON *reply)
@@ -212,10 +224,21 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
     case TRPI_MANAGEMENT_METRICS:
         answer_metrics(reply, plan->openmetrics, ret_answer);
         return;
+    case TRPI_MANAGEMENT_READY:
+    case TRPI_MANAGEMENT_ALIVE:
+        answer_health(reply, 503, ret_answer);
+        return;
+    case TRPI_MANAGEMENT_AKKA_READY:
+    case TRPI_MANAGEMENT_AKKA_ALIVE:
+        answer_health(reply, 500, ret_answer);
+        return;
     case TRPI_MANAGEMENT_CONFIG:
         answer_copy(reply, "config", ret_answer);
         return;
     case TRPI_MANAGEMENT_ACTORS:
+        answer_copy(reply, NULL, ret_answer);
+        return;
+    case TRPI_MANAGEMENT_EVENTS: /* stream.c: what it begins with */
         answer_copy(reply, NULL, ret_answer);
         return;
     case TRPI_MANAGEMENT_FORWARD: /* it has answered */
@@ -279,16 +302,21 @@ size_t
 trpi_management_head_write(const trpi_management_answer *answer,
                            char ret_head[TRPI_MANAGEMENT_HEAD_BYTES])
 {
+    char length_line[48] = "";
+    if (!answer->streams) {
+        (void)snprintf(length_line, sizeof length_line, "Content-Length: %zu\r\n",
+                       answer->body != NULL ? strlen(answer->body) : 0);
+    }
     int length = snprintf(
         ret_head, TRPI_MANAGEMENT_HEAD_BYTES,
-        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n"
+        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%sConnection: close\r\n"
         "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
         "Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n"
         "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'\r\n"
         "%s%s%s%s%s\r\n",
-        answer->status, reason_of(answer->status), answer->content_type,
-        answer->body != NULL ? strlen(answer->body) : 0, answer->allow != NULL ? "Allow: " : "",
-        answer->allow != NULL ? answer->allow : "", answer->allow != NULL ? "\r\n" : "",
+        answer->status, reason_of(answer->status), answer->content_type, length_line,
+        answer->allow != NULL ? "Allow: " : "", answer->allow != NULL ? answer->allow : "",
+        answer->allow != NULL ? "\r\n" : "",
         answer->status == 401 ? "WWW-Authenticate: Bearer realm=\"troupe\"\r\n" : "",
         answer->status == 503 ? "Retry-After: 1\r\n" : "");
     return length > 0 && (size_t)length < TRPI_MANAGEMENT_HEAD_BYTES ? (size_t)length : 0;

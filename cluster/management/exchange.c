@@ -6,9 +6,9 @@
  * Must hold.
  *   exchange-X1  Every answer is the last one of its connection: bytes that follow a request are
  *       never read as another one.                                            (answer_write)
- *   exchange-X2  After request_ms a connection is ended, however slowly its client sends or reads,
- *       also within TLS's handshake; the library waits as long again for the client to close it.
- *       (connection_begin)
+ *   exchange-X2  After request_ms a connection that is no stream is ended, however slowly its
+ *       client sends or reads, also within TLS's handshake; the library waits as long again for the
+ *       client to close it.                                             (connection_begin)
  *   exchange-X3  A client's certificate counts only if OpenSSL has verified its chain: the
  *       library leaves the verdict to this callback.                (trpi_exchange_callback)
  * Limits.  TRPI_MANAGEMENT_*_MAX; a header block above its limit is closed by libwebsockets.
@@ -29,27 +29,6 @@
 #include "base/assert.h"
 
 #define CHUNK_BYTES 16384u /* written at one time */
-#define TEXT_BYTES 1024u   /* of one header, with its NUL */
-
-enum { HOST, ORIGIN, AUTHORIZATION, CONTENT_TYPE, ACCEPT, TRANSFER_ENCODING, HEADERS };
-
-struct trpi_exchange {
-    trpi_exchange *next;
-    struct lws *wsi;
-    uint64_t id; /* of the question to the node; 0: none waits */
-    trpi_management_plan plan;
-    trpi_management_request request;
-    char path[TRPI_MANAGEMENT_PATH_BYTES_MAX + 2], query[TRPI_MANAGEMENT_QUERY_BYTES_MAX + 2];
-    char headers[HEADERS][TEXT_BYTES];
-    char certificate[256];
-    char from[128];
-    uint8_t *body;
-    size_t body_bytes, body_wanted;
-    bool is_head;     /* HEAD: the answer's body stays here */
-    uint8_t *out;     /* LWS_PRE bytes, then the answer; NULL: there is none yet */
-    size_t out_bytes; /* without those */
-    size_t out_sent;
-};
 
 static trpi_management *
 management_of(struct lws *wsi, const trpi_lws *lws)
@@ -59,9 +38,8 @@ management_of(struct lws *wsi, const trpi_lws *lws)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Take answer, and begin to write it. Returns what the callback returns. */
-static int
-answer_begin(trpi_management *m, trpi_exchange *x, trpi_management_answer *answer)
+int
+trpi_exchange_answer(trpi_management *m, trpi_exchange *x, trpi_management_answer *answer)
 {
     char head[TRPI_MANAGEMENT_HEAD_BYTES];
     static char nothing[] = "{\"error\":\"no-memory\"}";
@@ -89,7 +67,7 @@ answer_error(trpi_management *m, trpi_exchange *x, int status, const char *error
 {
     trpi_management_answer answer = { 0 };
     trpi_management_answer_error(&answer, status, error, message);
-    return answer_begin(m, x, &answer);
+    return trpi_exchange_answer(m, x, &answer);
 }
 
 /* exchange-X1: -1 after the last byte. */
@@ -116,11 +94,16 @@ void
 trpi_exchange_replied(trpi_management *m, uint64_t id, const char *reply)
 {
     for (trpi_exchange *x = m->exchanges; x != NULL; x = x->next) {
+        if (x->id == id && x->plan.operation == TRPI_MANAGEMENT_EVENTS) {
+            x->id = 0;
+            (void)!trpi_stream_snapshot(m, x, reply); /* on an error it ends with its time */
+            return;
+        }
         if (x->id == id) {
             trpi_management_answer answer = { 0 };
             trpi_management_plan_answer(&x->plan, reply, &answer);
             /* without memory for an answer the connection ends with its time */
-            (void)!answer_begin(m, x, &answer);
+            (void)!trpi_exchange_answer(m, x, &answer);
             return;
         }
     }
@@ -245,22 +228,37 @@ length_take(trpi_management *m, struct lws *wsi, size_t *ret_bytes)
     return true;
 }
 
+/* NULL: there is none, or it is none of ours. */
+static const char *
+event_id_take(trpi_management *m, trpi_exchange *x)
+{
+    static const char name[] = "last-event-id:";
+    int bytes = m->lws->lws_hdr_custom_length(x->wsi, name, sizeof name - 1);
+    if (bytes <= 0 || (size_t)bytes >= sizeof x->last_event_id ||
+        m->lws->lws_hdr_custom_copy(x->wsi, x->last_event_id, sizeof x->last_event_id, name,
+                                    sizeof name - 1) < 0) {
+        return NULL;
+    }
+    return x->last_event_id;
+}
+
 /* false: a part is too long. */
 static bool
 request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path_bytes)
 {
-    static const enum lws_token_indexes tokens[HEADERS] = {
-        [HOST] = WSI_TOKEN_HOST,
-        [ORIGIN] = WSI_TOKEN_ORIGIN,
-        [AUTHORIZATION] = WSI_TOKEN_HTTP_AUTHORIZATION,
-        [CONTENT_TYPE] = WSI_TOKEN_HTTP_CONTENT_TYPE,
-        [ACCEPT] = WSI_TOKEN_HTTP_ACCEPT,
-        [TRANSFER_ENCODING] = WSI_TOKEN_HTTP_TRANSFER_ENCODING,
+    static const enum lws_token_indexes tokens[TRPI_HEADERS] = {
+        [TRPI_HEADER_HOST] = WSI_TOKEN_HOST,
+        [TRPI_HEADER_ORIGIN] = WSI_TOKEN_ORIGIN,
+        [TRPI_HEADER_AUTHORIZATION] = WSI_TOKEN_HTTP_AUTHORIZATION,
+        [TRPI_HEADER_CONTENT_TYPE] = WSI_TOKEN_HTTP_CONTENT_TYPE,
+        [TRPI_HEADER_ACCEPT] = WSI_TOKEN_HTTP_ACCEPT,
+        [TRPI_HEADER_TRANSFER_ENCODING] = WSI_TOKEN_HTTP_TRANSFER_ENCODING,
     };
-    const char *found[HEADERS] = { NULL };
+    const char *found[TRPI_HEADERS] = { NULL };
     bool fits = path_bytes < sizeof x->path && query_take(m, x);
-    for (size_t i = 0; fits && i < HEADERS; i++) {
-        fits = header_take(m, x->wsi, tokens[i], x->headers[i], TEXT_BYTES, &found[i]);
+    for (size_t i = 0; fits && i < TRPI_HEADERS; i++) {
+        fits =
+            header_take(m, x->wsi, tokens[i], x->headers[i], TRPI_EXCHANGE_TEXT_BYTES, &found[i]);
     }
     if (!fits) {
         return false;
@@ -270,12 +268,13 @@ request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path
     x->request.method = method_of(m, x->wsi);
     x->request.path = x->path;
     x->request.query = x->query;
-    x->request.host = found[HOST];
-    x->request.origin = found[ORIGIN];
-    x->request.authorization = found[AUTHORIZATION];
-    x->request.content_type = found[CONTENT_TYPE];
-    x->request.accept = found[ACCEPT];
-    x->request.transfer_encoding = found[TRANSFER_ENCODING];
+    x->request.host = found[TRPI_HEADER_HOST];
+    x->request.origin = found[TRPI_HEADER_ORIGIN];
+    x->request.authorization = found[TRPI_HEADER_AUTHORIZATION];
+    x->request.content_type = found[TRPI_HEADER_CONTENT_TYPE];
+    x->request.accept = found[TRPI_HEADER_ACCEPT];
+    x->request.transfer_encoding = found[TRPI_HEADER_TRANSFER_ENCODING];
+    x->request.last_event_id = event_id_take(m, x);
     x->is_head = strcmp(x->request.method, "HEAD") == 0;
     certificate_take(m, x);
     char peer[64] = "";
@@ -294,7 +293,10 @@ request_serve(trpi_management *m, trpi_exchange *x)
     trpi_management_plan_make(&m->policy, &x->request, &x->plan);
     pthread_mutex_unlock(&m->lock);
     if (x->plan.operation == 0) {
-        return answer_begin(m, x, &x->plan.answer);
+        return trpi_exchange_answer(m, x, &x->plan.answer);
+    }
+    if (x->plan.operation == TRPI_MANAGEMENT_EVENTS) {
+        return trpi_stream_begin(m, x);
     }
     if (x->plan.wait_ms > 0) { /* forward-F2. The library's own limit for headers would cut it */
         m->lws->lws_set_timeout(x->wsi, NO_PENDING_TIMEOUT, 0);
@@ -328,7 +330,7 @@ request_begin(trpi_management *m, trpi_exchange *x, const char *path, size_t pat
     bool goes_on = trpi_management_plan_admits(&m->policy, &x->request, plan);
     pthread_mutex_unlock(&m->lock);
     if (!goes_on) {
-        return answer_begin(m, x, &plan->answer);
+        return trpi_exchange_answer(m, x, &plan->answer);
     }
     x->body = trpi_alloc(wanted);
     x->body_wanted = wanted;
@@ -372,6 +374,7 @@ exchange_free(trpi_management *m, trpi_exchange *x)
             break;
         }
     }
+    trpi_stream_end(m, x);
     trpi_free(x->body);
     trpi_free(x->out);
     trpi_free(x);
@@ -413,7 +416,7 @@ http_callback(trpi_management *m, struct lws *wsi, enum lws_callback_reasons rea
     case LWS_CALLBACK_HTTP_BODY_COMPLETION:
         return x == NULL ? -1 : x->out != NULL || x->id != 0 ? 0 : request_serve(m, x);
     case LWS_CALLBACK_HTTP_WRITEABLE:
-        return x != NULL ? answer_write(m, x) : -1;
+        return x == NULL ? -1 : x->streams ? trpi_stream_write(m, x) : answer_write(m, x);
     case LWS_CALLBACK_CLOSED_HTTP:
         if (x != NULL) {
             *place = NULL;
@@ -442,8 +445,15 @@ trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
     case LWS_CALLBACK_WSI_DESTROY:
         connection_end(management_of(wsi, lws), wsi);
         return 0;
-    case LWS_CALLBACK_TIMER: /* exchange-X2 */
-        return -1;
+    case LWS_CALLBACK_TIMER: { /* exchange-X2 */
+        trpi_exchange *x = user != NULL ? *(trpi_exchange **)user : NULL;
+        return x != NULL && x->streams ? trpi_stream_timer(management_of(wsi, lws), x) : -1;
+    }
+    case LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS: { /* of a vhost, not a connection */
+        trpi_management *m = lws->lws_context_user(lws->lws_get_context(wsi));
+        m->ssl_ctx = user;
+        return 0;
+    }
     case LWS_CALLBACK_OPENSSL_PERFORM_CLIENT_CERT_VERIFICATION: /* exchange-X3: what OpenSSL says */
         return length != 0 ? 0 : 1;
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
@@ -451,6 +461,8 @@ trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
         return -1; /* HTTP/1.1 and nothing else */
     case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
         trpi_management_replies_give(management_of(wsi, lws));
+        trpi_management_tls_take(management_of(wsi, lws));
+        trpi_streams_wake(management_of(wsi, lws));
         return 0;
     case LWS_CALLBACK_HTTP:
     case LWS_CALLBACK_HTTP_BODY:

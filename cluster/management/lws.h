@@ -24,6 +24,8 @@
     F(lws_get_vhost_listen_port)                                                                   \
     F(lws_hdr_copy)                                                                                \
     F(lws_hdr_copy_fragment)                                                                       \
+    F(lws_hdr_custom_copy)                                                                         \
+    F(lws_hdr_custom_length)                                                                       \
     F(lws_hdr_total_length)                                                                        \
     F(lws_service)                                                                                 \
     F(lws_set_log_level)                                                                           \

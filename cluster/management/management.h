@@ -11,6 +11,7 @@
 #define TRPI_MANAGEMENT_CONNECTIONS_DEFAULT 64
 #define TRPI_MANAGEMENT_CONNECTIONS_MAX 4096
 #define TRPI_MANAGEMENT_REQUEST_S_DEFAULT 10
+#define TRPI_MANAGEMENT_STREAMS_DEFAULT 16
 
 typedef struct trpi_management trpi_management;
 
@@ -23,6 +24,8 @@ typedef struct trpi_management_options {
     const char *cert, *key, *ca; /* PEM files, "" cert: no TLS, which needs a loopback address */
     uint32_t connections_max;    /* one more is closed at once */
     uint32_t request_ms;         /* a connection that has not been served by then is closed */
+    uint32_t streams_max;        /* of events; one more is 503 */
+    uint64_t uid;                /* of the node: ids of events begin with it */
     trpi_management_tokens tokens;
     /* Answer command by trpi_management_reply(management, id, ...), in this call or later, from any
      * thread. from: the client's address and credential, for the audit. The server's thread: it
@@ -39,11 +42,21 @@ trp_err trpi_management_open(const trpi_management_options *options,
 /* Would it open? Nothing listens after. Errors: TRP_ECONFIG. */
 trp_err trpi_management_check(char why[TRPI_MANAGEMENT_WHY_BYTES]);
 uint16_t trpi_management_port(const trpi_management *management);
+/* Read the files of TLS (as in the options) again; connections that begin later have them. Errors:
+ * TRP_ECONFIG, TRP_ENOMEM; the present ones stay then, and why says what to do. Thread: any; may
+ * block for the file system. */
+trp_err trpi_management_tls_reload(trpi_management *management, int64_t wall_ms,
+                                   char why[TRPI_MANAGEMENT_WHY_BYTES]);
 /* Accept these tokens from now on, and no others. Thread: any. */
 void trpi_management_tokens_set(trpi_management *management, const trpi_management_tokens *tokens);
 /* Give the reply of a request: JSON, borrowed. Thread: any; also after the client has gone, and
  * after trpi_management_stop(). */
 void trpi_management_reply(trpi_management *management, uint64_t id, const char *reply);
+/* Give an event to the streams, {"event":{...}} of the control protocol; NULL: there was no memory
+ * for it, and all streams end. Thread: any; in the order of the events. */
+void trpi_management_event(trpi_management *management, const char *object);
+/* Return the number of the last event; from now on streams are accepted, if `open`. Thread: any. */
+uint64_t trpi_management_events_last(trpi_management *management, bool open);
 /* Close all connections and end the thread: ask is not called any more. NULL is fine. */
 void trpi_management_stop(trpi_management *management);
 /* Free a stopped server, when no reply can come any more. NULL is fine. */

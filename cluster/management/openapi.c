@@ -96,6 +96,23 @@ json_add(cJSON *operation, const trpi_management_route *route)
     return ok;
 }
 
+/* Return the status of an answer that says no; NULL: there is none of its own. */
+static const char *
+no_of(trpi_management_operation operation)
+{
+    switch (operation) {
+    case TRPI_MANAGEMENT_READY:
+    case TRPI_MANAGEMENT_ALIVE:
+    case TRPI_MANAGEMENT_EVENTS:
+        return "503";
+    case TRPI_MANAGEMENT_AKKA_READY:
+    case TRPI_MANAGEMENT_AKKA_ALIVE:
+        return "500";
+    default:
+        return NULL;
+    }
+}
+
 static bool
 operation_fill(cJSON *operation, const trpi_management_route *route)
 {
@@ -114,6 +131,10 @@ operation_fill(cJSON *operation, const trpi_management_route *route)
                           is_write ? "No such member, or management.read-only is on."
                                    : "No such member.");
     }
+    const char *status = no_of(route->operation);
+    ok = ok && (status == NULL || response_add(responses, status,
+                                               "A check has failed, or try "
+                                               "again."));
     cJSON *security = ok && route->class != TRPI_MANAGEMENT_OPEN
                           ? cJSON_AddArrayToObject(operation, "security")
                           : NULL;

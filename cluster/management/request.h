@@ -35,6 +35,7 @@ typedef struct trpi_management_request {
     const char *content_type;      /* header */
     const char *accept;            /* header */
     const char *transfer_encoding; /* header: no body is taken with one */
+    const char *last_event_id;     /* header: of a reader that comes back */
     const uint8_t *body;
     size_t body_bytes;
     const char *certificate; /* common name of the client's certificate, whose chain has been
@@ -78,6 +79,7 @@ typedef struct trpi_management_answer {
     const char *content_type; /* static */
     const char *allow;        /* 405: the methods of this path, static; else NULL */
     char *body;               /* NUL-terminated, owned (cJSON_free); NULL: out of memory */
+    bool streams;             /* the body has no end: events follow it */
 } trpi_management_answer;
 
 void trpi_management_answer_fini(trpi_management_answer *answer);

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cluster/management/access.h"
+#include "cluster/management/events.h"
 #include "cluster/management/exposition.h"
 #include "cluster/management/form.h"
 #include "cluster/management/forward.h"
@@ -38,16 +39,30 @@ static const trpi_management_route routes[] = {
     { TRPI_MANAGEMENT_MEMBER_LEAVE, "DELETE", "/cluster/members/{address}", TRPI_MANAGEMENT_WRITE,
       "The member leaves the cluster.", NULL, "" },
     { TRPI_MANAGEMENT_MEMBER_CHANGE, "PUT", "/cluster/members/{address}", TRPI_MANAGEMENT_WRITE,
-      "The member leaves (operation=Leave), or is marked Down (operation=Down).", "operation", "" },
+      "The member leaves (operation=Leave), or is marked Down (operation=Down).", "operation", "",
+      0 },
     { TRPI_MANAGEMENT_ACTORS, "GET", "/actors", TRPI_MANAGEMENT_PROTECTED,
       "The actors of this node below a path.", NULL, "path depth" },
     { TRPI_MANAGEMENT_CONFIG, "GET", "/config", TRPI_MANAGEMENT_PROTECTED,
-      "The configuration of this node, each key with its origin; secrets are not shown.", NULL,
-      "" },
+      "The configuration of this node, each key with its origin; secrets are not shown.", NULL, "",
+      0 },
     { TRPI_MANAGEMENT_OPENAPI, "GET", "/openapi.json", TRPI_MANAGEMENT_OPEN,
       "This description of the interface.", NULL, "" },
     { TRPI_MANAGEMENT_METRICS, "GET", "/metrics", TRPI_MANAGEMENT_OPEN,
       "Figures of this node for Prometheus; OpenMetrics for clients that accept it.", NULL, "" },
+    { TRPI_MANAGEMENT_READY, "GET", "/health/ready", TRPI_MANAGEMENT_OPEN,
+      "Does this node take work? The checks, each with its verdict; 503: one of them has failed.",
+      NULL, "" },
+    { TRPI_MANAGEMENT_ALIVE, "GET", "/health/alive", TRPI_MANAGEMENT_OPEN,
+      "Does this node do any work? It depends on no other node; 503: it does not.", NULL, "" },
+    { TRPI_MANAGEMENT_AKKA_READY, "GET", "/ready", TRPI_MANAGEMENT_OPEN,
+      "As /health/ready, with 500 for 503, as Akka Management answers.", NULL, "" },
+    { TRPI_MANAGEMENT_AKKA_ALIVE, "GET", "/alive", TRPI_MANAGEMENT_OPEN,
+      "As /health/alive, with 500 for 503, as Akka Management answers.", NULL, "" },
+    { TRPI_MANAGEMENT_EVENTS, "GET", "/cluster/domain-events", TRPI_MANAGEMENT_OPEN,
+      "Changes of the cluster as server-sent events, after Reset and the present state; after "
+      "those that Last-Event-ID names. 503: too many streams.",
+      NULL, "type" },
     TRPI_MANAGEMENT_FORWARD_ROUTES,
     { 0, NULL, NULL, TRPI_MANAGEMENT_OPEN, NULL, NULL, NULL },
 };
@@ -280,6 +295,23 @@ actors_make(trpi_management_plan *plan, const trpi_management_request *request)
 }
 
 static void
+events_make(trpi_management_plan *plan, const trpi_management_request *request)
+{
+    char bad[80], text[160];
+    if (trpi_management_types_take(request->query, &plan->event_bits, bad, sizeof bad) != TRP_OK) {
+        (void)snprintf(text, sizeof text,
+                       "no type of events is called '%s': see docs/operating.md, Events", bad);
+        plan_refuse(plan, 400, "bad-type", text);
+        return;
+    }
+    cJSON *command = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(command, "cmd", "events") &&
+              trpi_json_add_bool(command, "snapshot", true) &&
+              trpi_management_types_add(cJSON_AddArrayToObject(command, "types"), plan->event_bits);
+    command_set(plan, command, ok);
+}
+
+static void
 plain_make(trpi_management_plan *plan, const char *name)
 {
     cJSON *command = cJSON_CreateObject();
@@ -304,6 +336,17 @@ command_make(trpi_management_plan *plan, const trpi_management_request *request)
     case TRPI_MANAGEMENT_METRICS:
         plan->openmetrics = trpi_management_accepts_openmetrics(request->accept);
         plain_make(plan, "metrics");
+        return;
+    case TRPI_MANAGEMENT_EVENTS:
+        events_make(plan, request);
+        return;
+    case TRPI_MANAGEMENT_READY:
+    case TRPI_MANAGEMENT_AKKA_READY:
+        plain_make(plan, "ready");
+        return;
+    case TRPI_MANAGEMENT_ALIVE:
+    case TRPI_MANAGEMENT_AKKA_ALIVE:
+        plain_make(plan, "alive");
         return;
     case TRPI_MANAGEMENT_JOIN:
         join_make(plan, request);

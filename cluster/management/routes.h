@@ -16,6 +16,11 @@ typedef enum trpi_management_operation {
     TRPI_MANAGEMENT_CONFIG,
     TRPI_MANAGEMENT_OPENAPI,
     TRPI_MANAGEMENT_METRICS,
+    TRPI_MANAGEMENT_READY, /* not: 503 */
+    TRPI_MANAGEMENT_ALIVE,
+    TRPI_MANAGEMENT_AKKA_READY, /* not: 500, as Akka Management */
+    TRPI_MANAGEMENT_AKKA_ALIVE,
+    TRPI_MANAGEMENT_EVENTS, /* a stream */
     TRPI_MANAGEMENT_FORWARD /* forward.h */
 } trpi_management_operation;
 
@@ -47,6 +52,7 @@ typedef struct trpi_management_plan {
         [TRPI_MANAGEMENT_COMMAND_BYTES_MAX];       /* a request of the control protocol, "": none */
     char subject[TRPI_MANAGEMENT_FIELD_BYTES_MAX]; /* member, as asked for */
     char verb[16];                                 /* "Leaving" */
+    uint32_t event_bits;                           /* of a stream */
     uint32_t wait_ms; /* the node may take so long, and the connection with it; 0: as others */
     trpi_management_answer answer; /* if operation is 0 */
 } trpi_management_plan;

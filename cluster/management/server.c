@@ -6,6 +6,9 @@
  *   server-S1  The context and its connections are touched by the server's thread alone, which
  *       ends them, but for lws_cancel_service() (thread_wake), and by its opener before.
  *   server-S2  A reply is given to its connection, or dropped: ids are used once. (replies_give)
+ *   server-S4  The library's SSL_CTX is changed by the server's thread, which also makes all
+ *       sessions of it, after its opener; to files that were read and checked as a whole.
+ *       (trpi_management_tls_take)
  *   server-S3  The thread takes no signal; SIGPIPE, which libwebsockets ignores for the whole
  *       process, is as the program had it.                                   (context_make)
  * Limits.  connections_max; request_ms for a connection as a whole; one request a connection.
@@ -25,8 +28,10 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "tls/tls.h"
 
 #define STACK_BYTES (512u * 1024u)
+#define AH_IDLE_S (1 << 29)
 #define LINGER_MS 1000u
 #define LINGER_STEP_MS 5
 #define FDS_MORE 16u /* the listener, the pipe, and what is refused at the limit */
@@ -74,7 +79,11 @@ static bool
 settings_copy(trpi_management *m, const trpi_management_options *options)
 {
     m->bind = trpi_strdup(options->bind);
-    bool ok = m->bind != NULL && list_copy(options->hosts, options->hosts_count, &m->hosts) &&
+    m->cert = trpi_strdup(options->cert);
+    m->key = trpi_strdup(options->key);
+    m->ca = trpi_strdup(options->ca);
+    bool ok = m->bind != NULL && m->cert != NULL && m->key != NULL && m->ca != NULL &&
+              list_copy(options->hosts, options->hosts_count, &m->hosts) &&
               list_copy(options->readers, options->readers_count, &m->readers) &&
               list_copy(options->writers, options->writers_count, &m->writers);
     m->tokens = options->tokens;
@@ -90,6 +99,8 @@ settings_copy(trpi_management *m, const trpi_management_options *options)
                                           .tokens = &m->tokens };
     m->connections_max = options->connections_max;
     m->request_ms = options->request_ms;
+    m->streams_max = options->streams_max;
+    trpi_management_feed_init(&m->feed, options->uid);
     m->ask = options->ask;
     m->arg = options->arg;
     return ok;
@@ -117,7 +128,9 @@ info_fill(struct lws_context_creation_info *info, trpi_management *m,
     info->max_http_header_pool = (unsigned short)options->connections_max;
     info->fd_limit_per_thread = options->connections_max + FDS_MORE;
     info->timeout_secs = (options->request_ms + 999) / 1000;
-    info->timeout_secs_ah_idle = info->timeout_secs;
+    /* the library would end a stream some minutes after its headers have come; connections that
+     * send none are ended by our own timer (exchange-X2) */
+    info->timeout_secs_ah_idle = AH_IDLE_S;
     info->alpn = "http/1.1";
     if (options->cert[0] != '\0') {
         info->options |=
@@ -171,6 +184,56 @@ context_make(trpi_management *m, const trpi_management_options *options,
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* With the lock. */
+static void
+thread_wake(trpi_management *m)
+{
+    if (m->context != NULL) {
+        m->lws->lws_cancel_service(m->context);
+    }
+}
+
+trp_err
+trpi_management_tls_reload(trpi_management *management, int64_t wall_ms,
+                           char why[TRPI_MANAGEMENT_WHY_BYTES])
+{
+    trpi_tls_options options = { .use = TRPI_TLS_SERVER,
+                                 .peer = TRPI_TLS_PEER_OPTIONAL,
+                                 .version_min = TRPI_TLS_1_3,
+                                 .ca = management->ca,
+                                 .cert = management->cert,
+                                 .key = management->key };
+    trpi_tls_context *fresh = NULL;
+    if (management->cert[0] == '\0') {
+        return TRP_OK;
+    }
+    trp_err err = trpi_tls_context_load(&options, wall_ms, &fresh, why, TRPI_MANAGEMENT_WHY_BYTES);
+    if (err != TRP_OK) {
+        return err;
+    }
+    pthread_mutex_lock(&management->lock);
+    trpi_tls_context *unused = management->tls;
+    management->tls = fresh;
+    thread_wake(management);
+    pthread_mutex_unlock(&management->lock);
+    trpi_tls_context_unref(unused);
+    return TRP_OK;
+}
+
+/* server-S4. The server's thread. */
+void
+trpi_management_tls_take(trpi_management *m)
+{
+    pthread_mutex_lock(&m->lock);
+    trpi_tls_context *fresh = m->tls;
+    m->tls = NULL;
+    pthread_mutex_unlock(&m->lock);
+    if (fresh != NULL && m->ssl_ctx != NULL) {
+        (void)trpi_tls_context_lend(fresh, m->ssl_ctx); /* no memory: the present ones stay */
+    }
+    trpi_tls_context_unref(fresh);
+}
+
 /* server-S2. The server's thread. */
 void
 trpi_management_replies_give(trpi_management *m)
@@ -200,6 +263,27 @@ orders_await(trpi_management *m)
         }
         (void)nanosleep(&pause, NULL);
     }
+}
+
+void
+trpi_management_event(trpi_management *management, const char *object)
+{
+    pthread_mutex_lock(&management->lock);
+    trpi_management_feed_add(&management->feed, object);
+    if (management->streams_count > 0) {
+        thread_wake(management);
+    }
+    pthread_mutex_unlock(&management->lock);
+}
+
+uint64_t
+trpi_management_events_last(trpi_management *management, bool open)
+{
+    pthread_mutex_lock(&management->lock);
+    management->feed_open |= open;
+    uint64_t last = management->feed.next - 1;
+    pthread_mutex_unlock(&management->lock);
+    return last;
 }
 
 static void *
@@ -290,15 +374,6 @@ trpi_management_tokens_set(trpi_management *management, const trpi_management_to
     pthread_mutex_unlock(&management->lock);
 }
 
-/* With the lock. */
-static void
-thread_wake(trpi_management *m)
-{
-    if (m->context != NULL) {
-        m->lws->lws_cancel_service(m->context);
-    }
-}
-
 void
 trpi_management_reply(trpi_management *management, uint64_t id, const char *reply)
 {
@@ -351,6 +426,11 @@ trpi_management_free(trpi_management *management)
     if (management->writers != NULL) {
         list_free(management->writers, management->policy.writers_count);
     }
+    trpi_management_feed_fini(&management->feed);
+    trpi_tls_context_unref(management->tls);
+    trpi_free(management->cert);
+    trpi_free(management->key);
+    trpi_free(management->ca);
     trpi_free(management->bind);
     trpi_mutex_destroy(&management->lock);
     trpi_free(management);
@@ -387,6 +467,15 @@ trpi_management_port(const trpi_management *management)
     return 0;
 }
 
+trp_err
+trpi_management_tls_reload(trpi_management *management, int64_t wall_ms,
+                           char why[TRPI_MANAGEMENT_WHY_BYTES])
+{
+    (void)management;
+    (void)wall_ms;
+    return trpi_management_check(why);
+}
+
 void
 trpi_management_tokens_set(trpi_management *management, const trpi_management_tokens *tokens)
 {
@@ -400,6 +489,21 @@ trpi_management_reply(trpi_management *management, uint64_t id, const char *repl
     (void)management;
     (void)id;
     (void)reply;
+}
+
+void
+trpi_management_event(trpi_management *management, const char *object)
+{
+    (void)management;
+    (void)object;
+}
+
+uint64_t
+trpi_management_events_last(trpi_management *management, bool open)
+{
+    (void)management;
+    (void)open;
+    return 0;
 }
 
 void

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "cluster/management/events.h"
 #include "cluster/management/lws.h"
 #include "cluster/management/routes.h"
 
@@ -19,7 +20,42 @@ typedef struct trpi_management_waiting {
     char text[];
 } trpi_management_waiting;
 
-typedef struct trpi_exchange trpi_exchange;
+#define TRPI_EXCHANGE_TEXT_BYTES 1024u /* of one header, with its NUL */
+enum {
+    TRPI_HEADER_HOST,
+    TRPI_HEADER_ORIGIN,
+    TRPI_HEADER_AUTHORIZATION,
+    TRPI_HEADER_CONTENT_TYPE,
+    TRPI_HEADER_ACCEPT,
+    TRPI_HEADER_TRANSFER_ENCODING,
+    TRPI_HEADERS
+};
+
+/* One request and its answer (exchange.c). */
+typedef struct trpi_exchange {
+    struct trpi_exchange *next;
+    struct lws *wsi;
+    uint64_t id; /* of the question to the node; 0: none waits */
+    trpi_management_plan plan;
+    trpi_management_request request;
+    char path[TRPI_MANAGEMENT_PATH_BYTES_MAX + 2], query[TRPI_MANAGEMENT_QUERY_BYTES_MAX + 2];
+    char headers[TRPI_HEADERS][TRPI_EXCHANGE_TEXT_BYTES];
+    char last_event_id[TRPI_MANAGEMENT_EVENT_ID_BYTES];
+    char certificate[256];
+    char from[128];
+    uint8_t *body;
+    size_t body_bytes, body_wanted;
+    bool is_head;     /* HEAD: the answer's body stays here */
+    uint8_t *out;     /* LWS_PRE bytes, then the answer; NULL: there is none yet */
+    size_t out_bytes; /* without those */
+    size_t out_sent;
+    /* A stream of events (stream.c) */
+    bool streams;
+    bool is_silent;      /* nothing was written since the timer came last */
+    uint64_t event_next; /* number of the next event for it; 0: the snapshot has not come */
+    trpi_buffer text;    /* LWS_PRE bytes, then what is being written */
+    size_t text_sent;    /* of it, those bytes included */
+} trpi_exchange;
 
 struct trpi_management {
     const trpi_lws *lws;
@@ -28,6 +64,9 @@ struct trpi_management {
     bool runs;
     uint16_t port;
     char *bind;
+    char *cert, *key, *ca;        /* files; "" cert: no TLS */
+    void *ssl_ctx;                /* the library's; the opener's, then the server's thread */
+    struct trpi_tls_context *tls; /* read again, not lent yet; with the lock */
     const char **hosts, **readers, **writers;
     trpi_management_policy policy; /* its tokens with the lock; the rest is constant */
     trpi_management_tokens tokens;
@@ -37,16 +76,21 @@ struct trpi_management {
     void *arg;
     /* the server's thread only */
     uint32_t connections_count;
+    uint32_t streams_max;
     uint64_t id_next;
     trpi_exchange *exchanges;
 
     atomic_bool stopping; /* released by trpi_management_stop(), acquired by the thread */
     pthread_mutex_t lock; /* innermost */
     trpi_management_waiting *replies; /* with the lock */
+    trpi_management_feed feed;        /* with the lock, as the next two */
+    bool feed_open;
+    uint32_t streams_count; /* written by the server's thread alone */
     bool stopped; /* the thread has been joined: by the caller of trpi_management_stop() */
 };
 
 void trpi_management_replies_give(trpi_management *m);
+void trpi_management_tls_take(trpi_management *m);
 
 /* exchange.c: the server's thread only. */
 int trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
@@ -54,6 +98,20 @@ int trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, vo
 void trpi_exchange_replied(trpi_management *m, uint64_t id, const char *reply);
 /* Is there an order whose answer the node has not given, or the client does not have yet? */
 bool trpi_exchange_orders_wait(const trpi_management *m);
+
+/* stream.c: the server's thread only. */
+/* The request for a stream was accepted: begin it, or answer that it cannot be. Returns what the
+ * callback returns. */
+int trpi_stream_begin(trpi_management *m, trpi_exchange *x);
+/* The node has answered: final object, then an event a line. */
+int trpi_stream_snapshot(trpi_management *m, trpi_exchange *x, const char *reply);
+int trpi_stream_write(trpi_management *m, trpi_exchange *x);
+int trpi_stream_timer(trpi_management *m, trpi_exchange *x);
+void trpi_stream_end(trpi_management *m, trpi_exchange *x);
+/* Events have come, perhaps: let the streams write. */
+void trpi_streams_wake(trpi_management *m);
+/* exchange.c: take answer, and begin to write it. */
+int trpi_exchange_answer(trpi_management *m, trpi_exchange *x, trpi_management_answer *answer);
 
 #endif
 #endif

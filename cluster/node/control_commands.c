@@ -20,6 +20,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:
     case TRPI_CONTROL_METRICS:
+    case TRPI_CONTROL_ALIVE:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -37,6 +38,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_LOGS:
     case TRPI_CONTROL_DOCTOR:
     case TRPI_CONTROL_STOP:
+    case TRPI_CONTROL_READY:
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
@@ -115,6 +117,15 @@ serve_service(trp_node *node, trpi_call *call)
     case TRPI_CONTROL_REACH:
         trpi_node_serve_reach(node, call);
         return;
+    case TRPI_CONTROL_WHY:
+        trpi_node_serve_why(node, call);
+        return;
+    case TRPI_CONTROL_READY:
+        trpi_node_serve_ready(node, call);
+        return;
+    case TRPI_CONTROL_ALIVE:
+        trpi_node_serve_alive(node, call);
+        return;
     default:
         trpi_node_serve_singleton(node, call);
         return;
@@ -176,8 +187,6 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         trpi_node_serve_fault(node, call);
         return;
     case TRPI_CONTROL_WHY:
-        trpi_node_serve_why(node, call);
-        return;
     case TRPI_CONTROL_REACH:
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:
@@ -189,6 +198,8 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     case TRPI_CONTROL_DOCTOR:
     case TRPI_CONTROL_STOP:
     case TRPI_CONTROL_METRICS:
+    case TRPI_CONTROL_READY:
+    case TRPI_CONTROL_ALIVE:
         serve_service(node, call);
         return;
     }

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/world.h"
+#include "cluster/management/management.h"
 #include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
 
@@ -190,29 +191,49 @@ event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
     return heard->downing ? downing_event(heard->downing, heard->wall_ms) : NULL;
 }
 
+/* Does anybody want events? Those of the management API are kept, for readers that come back. */
+static bool
+is_heard(trp_node *node)
+{
+    return node->management != NULL ||
+           (node->control != NULL && trpi_control_has_streams(node->control));
+}
+
+/* No text: it ends the streams. */
+static void
+event_give(trp_node *node, unsigned index, const char *text)
+{
+    if (node->control != NULL) {
+        trpi_control_publish(node->control, index, text);
+    }
+    if (node->management != NULL) {
+        trpi_management_event(node->management, text);
+    }
+}
+
 /* The cluster's thread. */
 static void
 on_event(void *arg, const trpi_cluster_event *heard)
 {
     trp_node *node = arg;
     unsigned index = 0;
-    if (!trpi_control_has_streams(node->control)) {
+    if (!is_heard(node)) {
         return;
     }
     cJSON *event = event_make(node, heard, &index);
     char *text = event ? event_print(event) : NULL;
-    trpi_control_publish(node->control, index, text); /* no text: it ends the streams */
+    event_give(node, index, text);
     cJSON_free(text);
 }
 
 void
 trpi_node_events_cluster_ends(trp_node *node)
 {
-    if (node->control != NULL && trpi_control_has_streams(node->control)) {
+    if (is_heard(node)) {
         int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
         char *text = event_print(event_new(EVENT_CLUSTER_ENDS, wall_ms));
         if (text != NULL) {
-            trpi_control_publish(node->control, EVENT_CLUSTER_ENDS, text);
+            event_give(node, EVENT_CLUSTER_ENDS, text);
             cJSON_free(text);
         }
     }
@@ -221,8 +242,13 @@ trpi_node_events_cluster_ends(trp_node *node)
 trp_err
 trpi_node_events_start(trp_node *node)
 {
-    return trpi_cluster_listen(node->cluster, TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED,
-                               on_event, node, &node->listener);
+    trp_err err =
+        trpi_cluster_listen(node->cluster, TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED,
+                            on_event, node, &node->listener);
+    if (err == TRP_OK && node->management != NULL) {
+        (void)trpi_management_events_last(node->management, true);
+    }
+    return err;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -233,8 +259,8 @@ is_wanted(const trpi_call *call, unsigned index)
     return (call->request.event_bits & 1u << index) != 0;
 }
 
-/* Emit an event of the snapshot: a present state, not a change. Takes event. */
-static void
+/* Emit an event of the snapshot: a present state, not a change. Takes event. false: no memory. */
+static bool
 present_emit(trpi_call *call, cJSON *event)
 {
     if (!trpi_json_add_bool(event, "snapshot", true)) {
@@ -242,12 +268,12 @@ present_emit(trpi_call *call, cJSON *event)
         event = NULL;
     }
     char *text = event_print(event);
-    if (text) {
-        call->emit(call, text, false);
-        cJSON_free(text);
-    } else {
-        trpi_call_stream_fail(call);
+    if (text == NULL) {
+        return false;
     }
+    call->emit(call, text, false);
+    cJSON_free(text);
+    return true;
 }
 
 struct snapshot {
@@ -268,12 +294,11 @@ leader_emit(void *arg, const char *role)
     }
     (void)snprintf(event.role, sizeof event.role, "%s", role ? role : "");
     unsigned index = role ? EVENT_ROLE_LEADER : EVENT_LEADER;
-    present_emit(s->call, leader_event(index, &event, s->wall_ms));
-    return true;
+    return present_emit(s->call, leader_event(index, &event, s->wall_ms));
 }
 
-/* Emit the leaders, and the members that have seen the view. */
-static void
+/* Emit the leaders, and the members that have seen the view. false: no memory. */
+static bool
 summary_emit(struct snapshot *s)
 {
     const trpi_view *view = s->view;
@@ -281,18 +306,14 @@ summary_emit(struct snapshot *s)
     for (size_t i = 0; i < view->count; i++) {
         seen.seen_by += view->members[i].seen ? 1 : 0;
     }
-    if (is_wanted(s->call, EVENT_LEADER)) {
-        (void)leader_emit(s, NULL);
-    }
-    if (is_wanted(s->call, EVENT_ROLE_LEADER)) {
-        (void)trpi_view_each_role(view, leader_emit, s);
-    }
-    if (is_wanted(s->call, EVENT_SEEN)) {
-        present_emit(s->call, seen_event(&seen, s->wall_ms));
-    }
+    return (!is_wanted(s->call, EVENT_LEADER) || leader_emit(s, NULL)) &&
+           (!is_wanted(s->call, EVENT_ROLE_LEADER) || trpi_view_each_role(view, leader_emit, s)) &&
+           (!is_wanted(s->call, EVENT_SEEN) ||
+            present_emit(s->call, seen_event(&seen, s->wall_ms)));
 }
 
-static void
+/* false: no memory. */
+static bool
 snapshot_emit(trp_node *node, trpi_call *call)
 {
     static const unsigned index_of[] = {
@@ -301,27 +322,29 @@ snapshot_emit(trp_node *node, trpi_call *call)
     };
     trpi_view view;
     int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
-    if (trpi_view_take(node, &view) != TRP_OK) {
-        trpi_call_stream_fail(call);
-        return;
+    bool ok = trpi_view_take(node, &view) == TRP_OK;
+    if (!ok) {
+        return false;
     }
-    for (size_t i = 0; i < view.count; i++) {
+    for (size_t i = 0; ok && i < view.count; i++) {
         const trp_member *m = &view.members[i].m;
         unsigned indexes[2] = { index_of[m->status <= TRP_MEMBER_WEAKLY_UP ? m->status : 0],
                                 EVENT_UNREACHABLE };
-        for (size_t j = 0; j < (m->reachable ? 1u : 2u); j++) {
-            if (is_wanted(call, indexes[j])) {
-                present_emit(call, member_event(node, indexes[j], m, 0, wall_ms));
-            }
+        for (size_t j = 0; ok && j < (m->reachable ? 1u : 2u); j++) {
+            ok = !is_wanted(call, indexes[j]) ||
+                 present_emit(call, member_event(node, indexes[j], m, 0, wall_ms));
         }
     }
-    summary_emit(&(struct snapshot){ &view, call, wall_ms });
+    ok = ok && summary_emit(&(struct snapshot){ &view, call, wall_ms });
     trpi_view_fini(&view);
+    return ok;
 }
 
 struct beginning {
     trp_node *node;
     trpi_call *call;
+    uint64_t after; /* over HTTP: number of the last event before the snapshot */
+    bool ok;
 };
 
 /* On the cluster's thread: no event is published between snapshot and stream, so a replay gives the
@@ -331,7 +354,39 @@ begin_with_snapshot(void *arg)
 {
     struct beginning *beginning = arg;
     trpi_call_stream(beginning->call);
-    snapshot_emit(beginning->node, beginning->call);
+    if (!snapshot_emit(beginning->node, beginning->call)) {
+        trpi_call_stream_fail(beginning->call);
+    }
+}
+
+/* The same for a stream of the management API, which follows the events itself. */
+static void
+snapshot_between(void *arg)
+{
+    struct beginning *beginning = arg;
+    beginning->after = trpi_management_events_last(beginning->node->management, false);
+    beginning->ok = snapshot_emit(beginning->node, beginning->call);
+}
+
+static void
+refuse_silent(trpi_call *call)
+{
+    trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
+                          "the cluster actor of this node does not answer; try again");
+}
+
+/* {"ok":true,"after":"17"} */
+static void
+serve_snapshot(trp_node *node, trpi_call *call)
+{
+    struct beginning beginning = { .node = node, .call = call };
+    if (trpi_cluster_between(node->cluster, snapshot_between, &beginning) != TRP_OK) {
+        refuse_silent(call);
+        return;
+    }
+    cJSON *reply = trpi_call_reply();
+    trpi_call_answer_if(
+        call, beginning.ok && trpi_json_add_u64_string(reply, "after", beginning.after), reply);
 }
 
 void
@@ -341,11 +396,14 @@ trpi_node_serve_events(trp_node *node, trpi_call *call)
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "field 'types': the list is empty");
         return;
     }
-    struct beginning beginning = { node, call };
+    if (call->by_text[0] != '\0') { /* over HTTP */
+        serve_snapshot(node, call);
+        return;
+    }
+    struct beginning beginning = { .node = node, .call = call };
     if (!call->request.snapshot) {
         trpi_call_stream(call);
     } else if (trpi_cluster_between(node->cluster, begin_with_snapshot, &beginning) != TRP_OK) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
-                              "the cluster actor of this node does not answer; try again");
+        refuse_silent(call);
     }
 }

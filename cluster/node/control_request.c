@@ -52,6 +52,8 @@ static const struct {
     { "doctor", TRPI_CONTROL_DOCTOR, true },
     { "stop", TRPI_CONTROL_STOP, false },
     { "metrics", TRPI_CONTROL_METRICS, false },
+    { "ready", TRPI_CONTROL_READY, false },
+    { "alive", TRPI_CONTROL_ALIVE, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -450,6 +452,8 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_TOPICS:
     case TRPI_CONTROL_DOCTOR:
     case TRPI_CONTROL_METRICS:
+    case TRPI_CONTROL_READY:
+    case TRPI_CONTROL_ALIVE:
         return TRP_OK;
     case TRPI_CONTROL_LOGS:
         return level_check(request, refusal) != TRP_OK ? TRP_EINVAL

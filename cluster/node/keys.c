@@ -7,6 +7,7 @@
 #include "actor/actor.h"
 #include "cluster/cluster.h"
 #include "cluster/management/management.h"
+#include "cluster/node/health.h"
 #include "io/settings.h"
 #include "pattern/pattern.h"
 #include "persistence/persistence.h"
@@ -50,6 +51,13 @@ static const trpi_config_row management_rows[] = {
     { "management.request-timeout", DURATION, SECONDS_OF(TRPI_MANAGEMENT_REQUEST_S_DEFAULT),
       SECONDS, HOURS, NULL,
       "A connection whose request has not come and been answered by then is closed." },
+    { "management.streams-max", INT, TEXT_OF(TRPI_MANAGEMENT_STREAMS_DEFAULT), 0,
+      TRPI_MANAGEMENT_CONNECTIONS_MAX, NULL,
+      "Streams of events at one time; one more is answered 503." },
+    { "management.alive-after", DURATION, SECONDS_OF(TRPI_ALIVE_AFTER_S_DEFAULT), SECONDS, HOURS,
+      NULL,
+      "/health/alive and `troupe check alive` fail when work has waited on the default dispatcher "
+      "and none of its workers has ended a turn for so long; also without the API." },
     { "management.tls.cert", TEXT, "", 0, 0, NULL,
       "PEM file with the certificate of the API; empty: remote.tls.cert beyond loopback, no TLS on "
       "it." },

@@ -30,6 +30,7 @@
 #include "cluster/node/node.h"
 #include "cluster/node/node_limits.h"
 #include "cluster/node/doctor_look.h"
+#include "cluster/node/health.h"
 #include "cluster/node/node_management.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
@@ -321,6 +322,7 @@ static trp_err
 node_begin(trp_node *node, trp_node_error *ret_error)
 {
     trp_err err = trpi_carry_new(node, &node->carry);
+    err = err == TRP_OK ? trpi_health_start(node, &node->health) : err;
     if (err != TRP_OK) {
         return trpi_node_fail(ret_error, err, "out of memory");
     }
@@ -328,12 +330,13 @@ node_begin(trp_node *node, trp_node_error *ret_error)
     if (err == TRP_OK) {
         trpi_carry_bind(node->carry, true);
     }
-    if (err == TRP_OK && node->control && (err = trpi_node_events_start(node)) != TRP_OK) {
-        return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));
-    }
     node->commands.is_quick = trpi_node_command_is_quick;
     node->commands.serve = trpi_node_command_serve;
     err = err == TRP_OK ? trpi_node_management_start(node, ret_error) : err;
+    if (err == TRP_OK && (node->control || node->management) &&
+        (err = trpi_node_events_start(node)) != TRP_OK) {
+        return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));
+    }
     err = err == TRP_OK ? plugins_begin(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_lease_check(node, ret_error) : err; /* of a plugin */
     if (err != TRP_OK) {
@@ -365,6 +368,7 @@ node_make(trpi_config *config, const trp_node_options *options, bool only_check,
     node->config = config;
     node->only_check = only_check;
     pthread_mutex_init(&node->lock, NULL);
+    pthread_cond_init(&node->own_ended, NULL);
     node->probes = &trpi_doctor_probes_real;
     trpi_record_ring_init(&node->dead_ring, TRPI_DEAD_RING_BYTES);
     trpi_record_ring_init(&node->log_ring, TRPI_LOG_RING_BYTES);
@@ -519,6 +523,7 @@ trp_node_close(trp_node *node)
     trpi_config_free(node->config);
     trpi_record_ring_fini(&node->dead_ring);
     trpi_record_ring_fini(&node->log_ring);
+    pthread_cond_destroy(&node->own_ended);
     trpi_mutex_destroy(&node->lock);
     node->magic = 0;
     trpi_free(node);

@@ -5,6 +5,10 @@
  *       the same checks, limits and audit as one of `troupe`.                  (request_ask)
  *   node-management-M2  The server's thread serves only what is answered from memory; other calls
  *       have threads of the control server, which ends them first.             (request_ask)
+ *   node-management-M3  A probe of readiness, or a stream of events, is answered also where there
+ *       is no control server, or all its threads are busy: these calls have threads of their own,
+ *       which end before the health is freed.
+ *       (own_begin, trpi_node_management_settle)
  * Tests.   tests/system/management.sh
  */
 #include "cluster/node/node_management.h"
@@ -19,24 +23,58 @@
 #include "base/address.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/buffer.h"
 #include "cluster/management/management.h"
 
-#define LISTS_MAX 256u /* names in one list of management */
+#define LISTS_MAX 256u   /* names in one list of management */
+#define OWN_CALLS_MAX 8u /* calls with threads of their own; one more is 503 */
+#define LINES_BYTES_MAX (64u << 20)
 
 /* A call for the management API, and the question that it answers. */
 typedef struct asked {
     trpi_call call; /* first: the control server frees it as a call */
     uint64_t id;
+    trp_node *node;
+    trpi_buffer lines; /* "\n" and an event, each */
+    bool failed;       /* one of them found no memory */
 } asked;
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+/* Gather what comes before the final object: of events, a line each; elsewhere it is progress, for
+ * clients that wait. */
 static void
 asked_emit(trpi_call *call, const char *text, bool final)
 {
-    if (final) { /* progress is for clients that wait */
-        trpi_management_reply(call->emit_arg, ((asked *)call)->id, text);
+    asked *a = (asked *)call;
+    bool gathers = call->request.command == TRPI_CONTROL_EVENTS;
+    if (!final) {
+        a->failed =
+            a->failed ||
+            (gathers && (trpi_buffer_append(&a->lines, "\n", 1, LINES_BYTES_MAX) != TRP_OK ||
+                         trpi_buffer_append_text(&a->lines, text, LINES_BYTES_MAX) != TRP_OK));
+        return;
     }
+    trpi_buffer reply = { 0 };
+    if (a->lines.count == 0 || a->failed) {
+        trpi_management_reply(call->emit_arg, a->id, a->failed ? trpi_call_no_memory : text);
+    } else if (trpi_buffer_append_text(&reply, text, LINES_BYTES_MAX) == TRP_OK &&
+               trpi_buffer_append(&reply, a->lines.data, a->lines.count, LINES_BYTES_MAX) ==
+                   TRP_OK &&
+               trpi_buffer_append(&reply, "", 1, LINES_BYTES_MAX) == TRP_OK) {
+        trpi_management_reply(call->emit_arg, a->id, (const char *)reply.data);
+    } else {
+        trpi_management_reply(call->emit_arg, a->id, trpi_call_no_memory);
+    }
+    trpi_buffer_fini(&reply);
+}
+
+static void
+asked_free(asked *a)
+{
+    trpi_control_request_fini(&a->call.request);
+    trpi_buffer_fini(&a->lines);
+    trpi_free(a);
 }
 
 static void
@@ -52,6 +90,65 @@ refusal_reply(trpi_management *management, uint64_t id, int exit_code, const cha
     trpi_management_reply(management, id, text);
     cJSON_free(printed);
     cJSON_Delete(reply);
+}
+
+/* A thread of its own for one call. */
+static void *
+own_main(void *arg)
+{
+    asked *a = arg;
+    trp_node *node = a->node;
+    node->commands.serve(node, &a->call);
+    asked_free(a);
+    pthread_mutex_lock(&node->lock);
+    node->own_calls--;
+    pthread_cond_broadcast(&node->own_ended);
+    pthread_mutex_unlock(&node->lock);
+    return NULL;
+}
+
+/* node-management-M3. Takes a, on success only. */
+static trp_err
+own_begin(trp_node *node, asked *a)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&node->lock);
+    bool fits = node->own_calls < OWN_CALLS_MAX;
+    node->own_calls += fits ? 1 : 0;
+    pthread_mutex_unlock(&node->lock);
+    if (!fits) {
+        return TRP_ELIMIT;
+    }
+    trp_err err = trpi_thread_start(&thread, own_main, a);
+    if (err == TRP_OK) {
+        (void)pthread_detach(thread);
+        return TRP_OK;
+    }
+    pthread_mutex_lock(&node->lock);
+    node->own_calls--;
+    pthread_mutex_unlock(&node->lock);
+    return err;
+}
+
+void
+trpi_node_management_settle(trp_node *node)
+{
+    pthread_mutex_lock(&node->lock);
+    while (node->own_calls > 0) {
+        pthread_cond_wait(&node->own_ended, &node->lock);
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
+/* Give a call that takes time to a thread. Takes a, on success only. */
+static trp_err
+slow_begin(trp_node *node, asked *a)
+{
+    if (a->call.request.command == TRPI_CONTROL_READY ||
+        a->call.request.command == TRPI_CONTROL_EVENTS) {
+        return own_begin(node, a);
+    }
+    return node->control != NULL ? trpi_control_run(node->control, &a->call) : TRP_ESTATE;
 }
 
 /* node-management-M1, -M2. The management server's thread. */
@@ -73,6 +170,7 @@ request_ask(void *arg, trpi_management *management, uint64_t id, const char *com
         return;
     }
     a->id = id;
+    a->node = node;
     a->call.emit = asked_emit;
     a->call.emit_arg = management;
     a->call.control = node->control;
@@ -83,18 +181,16 @@ request_ask(void *arg, trpi_management *management, uint64_t id, const char *com
     trp_err err = TRP_OK;
     if (node->commands.is_quick(a->call.request.command)) {
         node->commands.serve(node, &a->call);
-    } else if (node->control != NULL &&
-               (err = trpi_control_run(node->control, &a->call)) == TRP_OK) {
+    } else if ((err = slow_begin(node, a)) == TRP_OK) {
         return; /* its thread frees it */
     } else {
         refusal_reply(management, id, TRPI_CTL_EXIT_TIMEOUT,
-                      node->control == NULL ? "this node has no control socket, whose threads "
-                                              "such requests need"
-                      : err == TRP_ECLOSED  ? "the node is stopping"
-                                            : "this node is busy with other commands");
+                      err == TRP_ESTATE    ? "this node has no control socket, whose threads "
+                                             "such requests need"
+                      : err == TRP_ECLOSED ? "the node is stopping"
+                                           : "this node is busy with other commands");
     }
-    trpi_control_request_fini(&a->call.request);
-    trpi_free(a);
+    asked_free(a);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -263,6 +359,8 @@ trpi_node_management_start(trp_node *node, trp_node_error *ret_error)
         .ca = tls_file(config, "management.tls.ca", "remote.tls.ca"),
         .connections_max = (uint32_t)trpi_config_int(config, "management.connections-max"),
         .request_ms = (uint32_t)trpi_config_int(config, "management.request-timeout"),
+        .streams_max = (uint32_t)trpi_config_int(config, "management.streams-max"),
+        .uid = trpi_system_self(node->system)->uid,
         .ask = request_ask,
         .arg = node,
     };
@@ -285,11 +383,20 @@ trpi_node_management_reload(trp_node *node, char why[TRPI_NODE_RELOAD_BYTES])
     if (node->management == NULL) {
         return true;
     }
-    if (tokens_load(node, &tokens, text) != TRP_OK) {
+    bool tokens_hold = tokens_load(node, &tokens, text) == TRP_OK;
+    if (tokens_hold) {
+        trpi_management_tokens_set(node->management, &tokens);
+    } else {
         (void)snprintf(why, TRPI_NODE_RELOAD_BYTES, "%.*s; the old tokens stay",
                        TRPI_NODE_RELOAD_BYTES - 32, text);
-        return false;
     }
-    trpi_management_tokens_set(node->management, &tokens);
-    return true;
+    int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
+    if (trpi_management_tls_reload(node->management, wall_ms, text) == TRP_OK) {
+        return tokens_hold;
+    }
+    size_t used = tokens_hold ? 0 : strlen(why);
+    (void)snprintf(why + used, TRPI_NODE_RELOAD_BYTES - used,
+                   "%smanagement.tls: %.*s; the old certificate stays", used > 0 ? "; " : "",
+                   TRPI_NODE_RELOAD_BYTES / 2, text); /* cut is fine */
+    return false;
 }

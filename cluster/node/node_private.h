@@ -90,6 +90,7 @@ struct trp_node {
     _Atomic bool seeds_over;
     struct trpi_carry *carry;
     struct trpi_management *management; /* NULL: management.enabled is off */
+    struct trpi_health *health;         /* from before any command can come */
     /* control_commands.c's, for requests over HTTP; set before any can come */
     struct {
         bool (*is_quick)(trpi_control_command command);
@@ -110,6 +111,8 @@ struct trp_node {
     trp_node_end end;     /* 0: it has not; with lock */
     struct trpi_node_ending ending;
     struct trpi_node_rate rate;
+    uint32_t own_calls;       /* over HTTP, on threads of their own; with the lock */
+    pthread_cond_t own_ended; /* own_calls has fallen */
     /* until then an end counts as that of the whole cluster; 0: it does not */
     uint64_t cluster_ends_ns;
     char reload_refused[TRPI_NODE_RELOAD_BYTES]; /* why the last SIGHUP changed nothing; "" */
@@ -176,6 +179,9 @@ void trpi_node_serve_topics(trp_node *node, trpi_call *call); /* control_topics.
 bool trpi_node_singletons_problems(trp_node *node, cJSON *problems);
 bool trpi_node_singletons_why(trp_node *node, cJSON *reply);
 void trpi_node_serve_metrics(trp_node *node, trpi_call *call); /* control_metrics.c */
+/* control_health.c: `ready` waits for its probes, `alive` for nothing. */
+void trpi_node_serve_ready(trp_node *node, trpi_call *call);
+void trpi_node_serve_alive(trp_node *node, trpi_call *call);
 /* control_shards.c */
 void trpi_node_serve_shards(trp_node *node, trpi_call *call);
 void trpi_node_serve_entity(trp_node *node, trpi_call *call);

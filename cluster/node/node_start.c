@@ -19,6 +19,8 @@
 #include "base/assert.h"
 #include "base/errno_name.h"
 #include "cluster/management/management.h"
+#include "cluster/node/health.h"
+#include "cluster/node/node_management.h"
 #include "pattern/pattern.h"
 
 trp_err
@@ -480,13 +482,18 @@ trpi_node_stop(trp_node *node)
     }
     trpi_control_close(node->control, TRPI_NODE_LINGER_MS, TRPI_NODE_FLUSH_MS);
     node->control = NULL;
+    trpi_node_management_settle(node); /* these calls have threads of their own */
     trpi_management_free(node->management);
     node->management = NULL;
+    trpi_health_stop(node->health);
     trpi_remote_stop(node->remote);
     /* actors that are left may use it, and the system, which leaks itself: node-start-I1 */
     if (ended) {
         trpi_cluster_free(node->cluster);
     }
     trp_system_free(node->system);
+    if (ended) {
+        trpi_health_free(node->health);
+    }
     return ended;
 }

@@ -402,3 +402,27 @@ trpi_tls_context_load(const trpi_tls_options *options, int64_t wall_ms,
     *ret_context = context;
     return TRP_OK;
 }
+
+trp_err
+trpi_tls_context_lend(const trpi_tls_context *context, void *ssl_ctx)
+{
+    SSL_CTX *to = ssl_ctx;
+    X509 *cert = SSL_CTX_get0_certificate(context->ssl);
+    STACK_OF(X509) *chain = NULL;
+    X509_STORE *store = SSL_CTX_get_cert_store(context->ssl);
+    const STACK_OF(X509_NAME) *names = SSL_CTX_get_client_CA_list(context->ssl);
+    STACK_OF(X509_NAME) *copy = names != NULL ? SSL_dup_CA_list(names) : NULL;
+    trpi_assert(cert != NULL && context->use == TRPI_TLS_SERVER);
+    (void)SSL_CTX_get0_chain_certs(context->ssl, &chain);
+    if ((names != NULL && copy == NULL) ||
+        SSL_CTX_use_cert_and_key(to, cert, SSL_CTX_get0_privatekey(context->ssl), chain, 1) != 1) {
+        sk_X509_NAME_pop_free(copy, X509_NAME_free);
+        ERR_clear_error();
+        return TRP_ENOMEM;
+    }
+    if (X509_STORE_up_ref(store) == 1) {
+        SSL_CTX_set_cert_store(to, store); /* takes it */
+    }
+    SSL_CTX_set_client_CA_list(to, copy); /* takes it */
+    return TRP_OK;
+}

@@ -95,6 +95,12 @@ void trpi_tls_context_unref(trpi_tls_context *context); /* NULL is fine */
 void trpi_tls_context_info(const trpi_tls_context *context, const char *host,
                            trpi_tls_info *ret_info);
 
+/* Put the certificate, its chain and key, and the authorities of clients into another context of
+ * OpenSSL (SSL_CTX *), of a server whose connections this library does not make. Connections that
+ * are open keep theirs. Errors: TRP_ENOMEM; then some may be the new ones. Thread: the one that
+ * begins that server's connections. */
+trp_err trpi_tls_context_lend(const trpi_tls_context *context, void *ssl_ctx);
+
 /* Copy options with all their texts. Errors: TRP_ENOMEM; nothing is copied then. */
 trp_err trpi_tls_options_copy(trpi_tls_options *to, const trpi_tls_options *from);
 void trpi_tls_options_fini(trpi_tls_options *options); /* of a copy; a zeroed one is fine */

@@ -153,7 +153,7 @@ expect check_of_ports_fails_with_the_finding 1 good check ports
 is check_prints_its_findings "$(cat "$work/out")" "links: fail: A cannot dial B; open the port"
 expect check_of_clock_is_no_with_a_warning 1 good check clock
 expect check_of_something_else 64 good check moon
-has check_says_what_there_is "there are: certs, clock, ports, versions" "$work/err"
+has check_says_what_there_is "there are: ready, alive, certs, clock, ports, versions" "$work/err"
 expect check_of_a_node_that_knows_no_such_finding 1 good check versions
 expect check_as_json 1 good check clock -o json
 is_json check_json

@@ -67,6 +67,17 @@ is actors_are_shown "$(code -H "Authorization: Bearer $token" "$url/actors?path=
 has an_actor_has_its_behaviour '"path":"/user"'
 is another_host_is_refused "$(code -H 'Host: evil.example' "$url/cluster/members")" 403
 
+# ---- health: over HTTP, and by the tool; each no has its cause (the tool: 1, HTTP: 503, Akka's paths: 500)
+is a_node_that_is_up_is_ready "$(code "$url/health/ready")" 200
+has ready_has_its_checks '{"status":"up","checks":[{"name":"cluster-membership","ok":true,"detail":"Up"},{"name":"drain",'
+is akkas_ready_is_the_same "$(code "$url/ready")" 200
+is it_is_alive "$(code "$url/health/alive")" 200
+is akkas_alive_is_the_same "$(code "$url/alive")" 200
+expect the_tool_says_ready 0 "$troupe" --socket "$work/one.sock" check ready
+has ready_is_told_line_by_line "inbound: ok: answers"
+expect the_tool_says_alive 0 "$troupe" --socket "$work/one.sock" check alive -o json
+has alive_as_json '"status": "up"'
+
 # ---- metrics: text, OpenMetrics for a client that asks; few series
 is metrics_are_open_on_loopback "$(code "$url/metrics")" 200
 cp "$work/out" "$work/metrics"
@@ -105,6 +116,42 @@ lacks a_header_above_the_limit_is_not_served selfNode
 check it_still_answers wait_until 60 up
 "$troupe" --socket "$work/one.sock" leave >/dev/null 2>&1
 ended a_node_with_it_leaves "$node" 0
+
+# ---- events: Reset and the state, then each change soon after it; a stream too many is 503
+start watched --seed self --set management.streams-max=1
+watched=$node watched_url=$url watched_port=$port
+check the_watched_node_is_up wait_until 60 up
+watched_address=$(sed -n 's/.*"selfNode":"\([^"]*\)".*/\1/p' "$work/out")
+background python3 "$client" "$watched_port" events '?type=ClusterDomainEvent' >"$work/events"
+check a_stream_begins_with_reset wait_until 60 grep -q '^Reset' "$work/events"
+is a_stream_above_the_limit_is_503 "$(code "$watched_url/cluster/domain-events")" 503
+has it_names_the_limit too-many-streams
+is an_unknown_type_is_400 "$(code "$watched_url/cluster/domain-events?type=Nope")" 400
+background "$troupe" node --port 0 --socket "$work/guest.sock" --seed "$watched_address" 2>"$work/guest.log"
+check a_member_that_is_up_is_an_event wait_until 60 grep -q '^MemberUp' "$work/events"
+"$troupe" --socket "$work/guest.sock" leave >/dev/null 2>&1
+check a_member_that_is_gone_is_an_event wait_until 60 grep -q '^MemberRemoved' "$work/events"
+late=$(awk '{ print $2 }' "$work/events" | sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }')
+if [ "${late:-9999}" -le 300 ]; then pass events_come_soon_after_the_change; else fail events_come_soon_after_the_change "median $late ms of $(wc -l <"$work/events") events"; fi
+kill -KILL "$watched"
+
+# ---- a node that is no member; one whose workers are in turns that never end
+start lonely
+no_member() { [ "$(code "$url/health/ready")" = 503 ] && grep -q '"name":"cluster-membership","ok":false,"detail":"not a member"' "$work/out"; }
+check who_is_no_member_is_not_ready wait_until 60 no_member
+is akkas_ready_is_500 "$(code "$url/ready")" 500
+is who_is_no_member_is_alive "$(code "$url/health/alive")" 200
+expect the_tool_says_not_ready 1 "$troupe" --socket "$work/lonely.sock" check ready
+has not_ready_says_why "cluster-membership: fail: not a member"
+kill -KILL "$node"
+start stuck --seed self --load "$build/tests/system/.libs/stuck.so:2" --set actor.default-dispatcher.workers=2 --set management.alive-after=1s
+not_alive() { [ "$(code "$url/health/alive")" = 503 ]; }
+check who_does_no_work_is_not_alive wait_until 60 not_alive
+is akkas_alive_is_500 "$(code "$url/alive")" 500
+is who_does_no_work_is_not_ready "$(code "$url/health/ready")" 503
+has it_names_the_dispatcher '"name":"default-dispatcher","ok":false'
+expect the_tool_says_not_alive 1 "$troupe" --socket "$work/stuck.sock" check alive
+kill -KILL "$node"
 
 # ---- limits of connections and time
 start two --seed self --set management.connections-max=32 --set management.request-timeout=2s
@@ -192,6 +239,25 @@ is a_certificate_of_another_authority_is_refused "$(certificate "$work/foreign" 
 is tls_1_2_is_refused "$(certificate "$pki" board.example --tls-max 1.2 "$url/cluster/members")" 000
 get "http://127.0.0.1:$port/cluster/members"
 lacks plain_http_is_not_served selfNode
+# new files at SIGHUP: another certificate, then another authority for clients; files that will not do change nothing
+shown() { openssl s_client -connect "127.0.0.1:$port" </dev/null 2>/dev/null | openssl x509 -noout -fingerprint 2>/dev/null; }
+before=$(shown)
+(cd "$work" && "$troupe" cert ca test-ca --dir fresh && cp pki/ca.pem pki/ca.key fresh/ && "$troupe" cert node 127.0.0.1 --dir fresh) >"$work/cert.out" 2>&1
+cp "$work/fresh/127.0.0.1.key" "$pki/127.0.0.1.key"
+kill -HUP "$node"
+check a_key_of_another_certificate_is_named wait_until 60 grep -q 'reload: management.tls: .*; the old certificate stays' "$work/five.log"
+is the_old_certificate_stays "$(shown)" "$before"
+cp "$work/fresh/127.0.0.1.pem" "$pki/127.0.0.1.pem"
+kill -HUP "$node"
+changed() { local now; now=$(shown); [ -n "$now" ] && [ "$now" != "$before" ]; }
+check a_new_certificate_is_shown_after_a_reload wait_until 60 changed
+is clients_are_judged_as_before "$(certificate "$pki" board.example "$url/cluster/members")" 200
+cp "$pki/ca.pem" "$work/first-ca.pem"
+cp "$work/foreign/ca.pem" "$pki/ca.pem"
+cat "$work/first-ca.pem" >>"$pki/ca.pem"
+kill -HUP "$node"
+foreign_is_taken() { [ "$(curl -sS --max-time 30 --cacert "$work/first-ca.pem" --cert "$work/foreign/operator.example.pem" --key "$work/foreign/operator.example.key" -o "$work/out" -w '%{http_code}' "$url/cluster/members" 2>"$work/err")" = 200 ]; }
+check a_new_authority_counts_after_a_reload wait_until 60 foreign_is_taken
 kill -TERM "$node"
 ended a_node_with_tls_ends "$node" 0
 test_end

@@ -4,7 +4,10 @@
     management_client.py PORT raw TEXT        send TEXT (escapes as in Python), print all that comes back
     management_client.py PORT slow MS         send a request a byte each 50 ms; print "closed" when it is cut off before MS
     management_client.py PORT crowd N         open N connections at one time, print how many of them the node keeps
+    management_client.py PORT events QUERY    print type and delay in ms of each change in a stream of events, until it ends
 """
+import datetime
+import json
 import socket
 import sys
 import time
@@ -80,6 +83,20 @@ def crowd(port, count):
         conn.close()
 
 
+def events(port, query):
+    conn = connect(port, None)
+    conn.sendall(f"GET /cluster/domain-events{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    for line in conn.makefile("r", encoding="utf-8"):
+        now = time.time()
+        if line.startswith("data:"):
+            event = json.loads(line[5:])
+            if "time" in event and not event.get("snapshot"):
+                at = datetime.datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp()
+                print(event["type"], max(0, round((now - at) * 1000)), flush=True)
+            elif event["type"] == "Reset":
+                print("Reset 0", flush=True)
+
+
 port = int(sys.argv[1])
 if sys.argv[2] == "raw":
     raw(port, sys.argv[3])
@@ -87,5 +104,7 @@ elif sys.argv[2] == "slow":
     slow(port, int(sys.argv[3]))
 elif sys.argv[2] == "crowd":
     crowd(port, int(sys.argv[3]))
+elif sys.argv[2] == "events":
+    events(port, sys.argv[3])
 else:
     sys.exit("unknown: " + sys.argv[2])

@@ -341,6 +341,7 @@ tests_unit_client_client_tests_SOURCES = \
 check_PROGRAMS += tests/unit/node/node_tests
 tests_unit_node_node_tests_LDADD = $(unit_ldadd)
 tests_unit_node_node_tests_SOURCES = \
+	tests/unit/node/alive_test.c \
 	tests/unit/node/cert_test.c \
 	tests/unit/node/config_test.c \
 	tests/unit/node/control_change_test.c \
@@ -352,6 +353,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/doctor_node_test.c \
 	tests/unit/node/doctor_test.c \
 	tests/unit/node/fault_test.c \
+	tests/unit/node/health_test.c \
 	tests/unit/node/logs_test.c \
 	tests/unit/node/node_end_test.c \
 	tests/unit/node/node_limits_test.c \
@@ -369,10 +371,12 @@ tests_unit_management_management_tests_LDADD = $(unit_ldadd)
 tests_unit_management_management_tests_SOURCES = \
 	tests/unit/management/access_test.c \
 	tests/unit/management/answers_test.c \
+	tests/unit/management/events_test.c \
 	tests/unit/management/exposition_test.c \
 	tests/unit/management/form_test.c \
 	tests/unit/management/forward_test.c \
-	tests/unit/management/routes_test.c
+	tests/unit/management/routes_test.c \
+	tests/unit/management/stream_test.c
 
 check_PROGRAMS += tests/unit/multinode/multinode_tests
 tests_unit_multinode_multinode_tests_LDADD = $(unit_ldadd)

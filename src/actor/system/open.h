@@ -19,6 +19,9 @@ trp_err trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again
 /* Wait ms: sleep, or, in a driven world, run the timers and tasks that are due meanwhile. Thread:
  * any but a worker, outside of any run. */
 void trpi_system_pass(trp_system *system, uint32_t ms);
+/* Return how many turns the workers of the default dispatcher have ended so far, or more: a hint
+ * that they are not stuck. Costs them nothing. Thread: any. */
+uint64_t trpi_system_turns(trp_system *system);
 /* One pointer per system for the cluster room, so that the public API finds the cluster of a system
  * without a global table. Set by the owner; NULL: none. Thread: any. */
 void trpi_system_cluster_set(trp_system *system, void *cluster);

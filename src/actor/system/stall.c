@@ -25,6 +25,7 @@
 
 #include "actor/kernel/dispatcher.h"
 #include "actor/life/life.h"
+#include "actor/system/open.h"
 #include "base/alloc.h"
 #include "base/built_in_types.h"
 
@@ -218,6 +219,23 @@ trpi_stall_free(trp_system *system)
 {
     trpi_free(system->stall);
     system->stall = NULL;
+}
+
+static void
+turns_add(void *arg, trpi_worker *worker)
+{
+    if (trpi_worker_number(worker) == 0 && !trpi_worker_is_private(worker)) {
+        *(uint64_t *)arg += trpi_worker_progress(worker);
+    }
+}
+
+uint64_t
+trpi_system_turns(trp_system *system)
+{
+    uint64_t turns = 0;
+
+    trpi_sched_workers_each(system->sched, turns_add, &turns);
+    return turns;
 }
 
 /* ---- a stop that timed out ------------------------------------------------------------------- */

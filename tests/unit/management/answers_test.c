@@ -55,6 +55,32 @@ orders_are_answered_in_akkas_words(void)
 }
 
 static void
+health_is_503_and_akkas_is_500_when_a_check_has_failed(void)
+{
+    static const char up[] = "{\"ok\":true,\"status\":\"up\",\"checks\":[]}";
+    static const char down[] =
+        "{\"ok\":true,\"status\":\"down\",\"checks\":[{\"name\":\"cluster-membership\",\"ok\":"
+        "false,\"detail\":\"Joining\"}]}";
+    const char *up_body = "{\"status\":\"up\",\"checks\":[]}";
+    const char *down_body = "{\"status\":\"down\",\"checks\":[{\"name\":\"cluster-membership\","
+                            "\"ok\":false,\"detail\":\"Joining\"}]}";
+    static const struct {
+        trpi_management_operation operation;
+        int status;
+    } rows[] = { { TRPI_MANAGEMENT_READY, 503 },
+                 { TRPI_MANAGEMENT_ALIVE, 503 },
+                 { TRPI_MANAGEMENT_AKKA_READY, 500 },
+                 { TRPI_MANAGEMENT_AKKA_ALIVE, 500 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        answered(rows[i].operation, "", up, 200, up_body);
+        answered(rows[i].operation, "", down, rows[i].status, down_body);
+        answered(rows[i].operation, "", "{\"ok\":true}", rows[i].status, "{}");
+        answered(rows[i].operation, "", "{\"ok\":false,\"exit\":75,\"error\":\"busy\"}", 503,
+                 "{\"error\":\"try-again\",\"message\":\"busy\"}");
+    }
+}
+
+static void
 metrics_are_text_and_openmetrics_to_clients_that_ask(void)
 {
     static const char reply[] = "{\"ok\":true,\"families\":[{\"name\":\"a\",\"type\":\"gauge\","
@@ -189,6 +215,7 @@ openapi_tells_what_is_served(void)
 UNIT_BEGIN("management_answers")
 UNIT(members_have_exactly_akkas_keys)
 UNIT(orders_are_answered_in_akkas_words)
+UNIT(health_is_503_and_akkas_is_500_when_a_check_has_failed)
 UNIT(metrics_are_text_and_openmetrics_to_clients_that_ask)
 UNIT(a_refusal_has_the_status_of_its_exit_code)
 UNIT(a_reply_that_is_none_is_an_internal_error)

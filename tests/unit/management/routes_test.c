@@ -39,6 +39,17 @@ reads_become_questions_to_the_node(void)
                      "{\"cmd\":\"member-status\",\"member\":\"demo@h:1\"}"),
                0);
     UNIT_EQUAL(plain("GET", "/metrics", "{\"cmd\":\"metrics\"}"), 0);
+    UNIT_EQUAL(plain("GET", "/cluster/domain-events",
+                     "{\"cmd\":\"events\",\"snapshot\":true,\"types\":[\"MemberJoined\","
+                     "\"MemberWeaklyUp\",\"MemberUp\",\"MemberLeft\",\"MemberExited\","
+                     "\"MemberDowned\",\"MemberRemoved\",\"UnreachableMember\","
+                     "\"ReachableMember\",\"LeaderChanged\",\"RoleLeaderChanged\","
+                     "\"ClusterShuttingDown\"]}"),
+               0);
+    UNIT_EQUAL(plain("GET", "/health/ready", "{\"cmd\":\"ready\"}"), 0);
+    UNIT_EQUAL(plain("GET", "/health/alive", "{\"cmd\":\"alive\"}"), 0);
+    UNIT_EQUAL(plain("GET", "/ready", "{\"cmd\":\"ready\"}"), 0);
+    UNIT_EQUAL(plain("GET", "/alive", "{\"cmd\":\"alive\"}"), 0);
     UNIT_EQUAL(plain("GET", "/openapi.json", "\"openapi\":\"3.0.3\""), 200);
 }
 
