@@ -145,19 +145,6 @@ store_open(fold *f, uint32_t number, trpi_shard_store **ret_store)
     return TRP_OK;
 }
 
-static bool
-has_reminder(const trpi_shard_store *store, const trpi_shard_reminder *of)
-{
-    const trpi_shard_reminder *reminder = NULL;
-    uint32_t position = 0;
-    while ((reminder = trpi_shard_store_reminder(store, of->id, &position)) != NULL) {
-        if (strcmp(reminder->name, of->name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Put all of `from` into `to`. sharding-fold-F2 */
 static trp_err
 store_copy(fold *f, const trpi_shard_store *from, trpi_shard_store *to)
@@ -171,7 +158,9 @@ store_copy(fold *f, const trpi_shard_store *from, trpi_shard_store *to)
     }
     position = 0;
     while (err == TRP_OK && (reminder = trpi_shard_store_reminder(from, NULL, &position)) != NULL) {
-        err = has_reminder(to, reminder) ? TRP_OK : trpi_shard_store_remind(to, reminder, 0);
+        err = trpi_shard_store_has_reminder(to, reminder->id, reminder->name)
+                  ? TRP_OK
+                  : trpi_shard_store_remind(to, reminder, 0);
     }
     if (err != TRP_OK) {
         return fold_fail(f, err, "%s cannot take what %s keeps: %s", trpi_shard_store_scope(to),

@@ -425,19 +425,6 @@ list_answer(trp_ctx *ctx, const trpi_shard_store *store, const char *id, trp_ref
     return err;
 }
 
-static bool
-has_reminder(const trpi_shard_store *store, const char *id, const char *name)
-{
-    const trpi_shard_reminder *r;
-    uint32_t position = 0;
-    while ((r = trpi_shard_store_reminder(store, id, &position)) != NULL) {
-        if (strcmp(r->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Begin a change, or answer a list; the answer of a change comes with its effect. */
 static trp_err
 order_begin(trp_ctx *ctx, trpi_shard_keep *keep, const char *id, const order_view *o, trp_ref asker)
@@ -445,11 +432,12 @@ order_begin(trp_ctx *ctx, trpi_shard_keep *keep, const char *id, const order_vie
     if (o->head.kind == TRPI_REMINDER_LIST) {
         return list_answer(ctx, keep->store, id, asker);
     }
-    if (o->head.kind == TRPI_REMINDER_CANCEL && !has_reminder(keep->store, id, o->name)) {
+    bool has = trpi_shard_store_has_reminder(keep->store, id, o->name);
+    if (o->head.kind == TRPI_REMINDER_CANCEL && !has) {
         return TRP_ENOENT;
     }
     bool sets = o->head.kind == TRPI_REMINDER_SET || o->head.kind == TRPI_REMINDER_MOVE;
-    if ((o->head.kind == TRPI_REMINDER_MOVE && has_reminder(keep->store, id, o->name)) ||
+    if ((o->head.kind == TRPI_REMINDER_MOVE && has) ||
         (o->head.kind == TRPI_REMINDER_REMEMBER && trpi_shard_store_remembers(keep->store, id))) {
         order_answer(ctx, asker, TRP_OK, ""); /* region-move-V2 */
         return TRP_OK;

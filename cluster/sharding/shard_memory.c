@@ -344,6 +344,33 @@ trpi_shard_change_drop(trpi_shard_memory *memory, trpi_shard_change *change)
     change->bytes = 0;
 }
 
+uint32_t
+trpi_shard_changes_reminds(const trpi_shard_change *first, const char *id, const char *name)
+{
+    uint32_t count = 0;
+
+    for (const trpi_shard_change *change = first; change != NULL; change = change->next) {
+        count += change->kind == TRPI_SHARD_REMIND && strcmp(change->id, id) == 0 &&
+                 strcmp(change->name, name) != 0;
+    }
+    return count;
+}
+
+const trpi_shard_change *
+trpi_shard_changes_last(const trpi_shard_change *first, const char *id, const char *name)
+{
+    const trpi_shard_change *last = NULL;
+
+    for (const trpi_shard_change *change = first; change != NULL; change = change->next) {
+        bool sets = change->kind == TRPI_SHARD_REMIND || change->kind == TRPI_SHARD_CANCEL;
+
+        if (sets && strcmp(change->id, id) == 0 && strcmp(change->name, name) == 0) {
+            last = change;
+        }
+    }
+    return last;
+}
+
 static void
 alarm_take_out(trpi_shard_memory *memory, trpi_shard_alarm **place)
 {

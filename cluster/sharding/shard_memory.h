@@ -57,6 +57,13 @@ void trpi_shard_change_apply(trpi_shard_memory *memory, trpi_shard_change *chang
 void trpi_shard_change_drop(trpi_shard_memory *memory, trpi_shard_change *change);
 void trpi_shard_change_free(trpi_shard_change *change); /* applied or dropped */
 
+/* Count the reminders that they set for an entity, but for one of this name. */
+uint32_t trpi_shard_changes_reminds(const trpi_shard_change *first, const char *id,
+                                    const char *name);
+/* Return the last one that sets or cancels this reminder; NULL: none. */
+const trpi_shard_change *trpi_shard_changes_last(const trpi_shard_change *first, const char *id,
+                                                 const char *name);
+
 trpi_shard_entity *trpi_shard_memory_entity(const trpi_shard_memory *memory, const char *id);
 trpi_shard_alarm *trpi_shard_memory_alarm(const trpi_shard_memory *memory, const char *id,
                                           const char *name);

@@ -540,7 +540,6 @@ change_queue(trpi_shard_store *store, trpi_shard_change_kind kind, const trpi_sh
 {
     trpi_shard_change *change = NULL;
     trp_err err = TRP_ESTATE;
-
     if (trpi_shard_store_state_get(store) == TRPI_SHARD_STORE_READY && store->memory_wanted) {
         err = trpi_shard_change_new(&store->memory, kind, of, store->bytes_max, &change);
     }
@@ -589,7 +588,6 @@ static uint64_t
 due_behind(uint64_t due_ms, uint64_t period_ms, uint64_t now_ms)
 {
     uint64_t missed = 0;
-
     if (period_ms == 0) {
         return 0;
     }
@@ -605,7 +603,6 @@ trpi_shard_store_fired(trpi_shard_store *store, const char *id, const char *name
     const trpi_shard_alarm *alarm = NULL;
     trpi_shard_change *change = NULL;
     trp_err err = TRP_OK;
-
     if (id == NULL || name == NULL) {
         return TRP_EINVAL;
     }
@@ -639,7 +636,6 @@ bool
 trpi_shard_store_effect(trpi_shard_store *store, trpi_shard_effect *ret_effect)
 {
     trpi_shard_change *change = list_take(&store->finished);
-
     trpi_shard_change_free(store->told);
     store->told = change;
     if (change == NULL) {
@@ -730,7 +726,6 @@ void
 trpi_shard_store_unfired(trpi_shard_store *store, const char *id, const char *name, uint64_t due_ms)
 {
     trpi_shard_alarm *alarm = trpi_shard_memory_alarm(&store->memory, id, name);
-
     if (alarm != NULL && alarm->place == 0 && alarm->of.due_ms == due_ms) {
         trpi_shard_memory_unhand(&store->memory, alarm);
     }
@@ -740,42 +735,38 @@ const trpi_shard_reminder *
 trpi_shard_store_reminder(const trpi_shard_store *store, const char *id, uint32_t *position)
 {
     const trpi_shard_alarm *alarm = NULL;
-
     do {
         alarm = trpi_shard_memory_next_alarm(&store->memory, position);
     } while (alarm != NULL && id != NULL && strcmp(alarm->of.id, id) != 0);
     return alarm == NULL ? NULL : &alarm->of;
 }
 
-static uint32_t
-reminds_of(const change_list *list, const char *id, const char *name)
-{
-    uint32_t count = 0;
-    for (const trpi_shard_change *change = list->first; change != NULL; change = change->next) {
-        count += change->kind == TRPI_SHARD_REMIND && strcmp(change->id, id) == 0 &&
-                 strcmp(change->name, name) != 0;
-    }
-    return count;
-}
-
 uint32_t
 trpi_shard_store_reminders_of(const trpi_shard_store *store, const char *id, const char *name)
 {
     uint32_t position = 0;
-    uint32_t count = reminds_of(&store->queued, id, name) + reminds_of(&store->in_flight, id, name);
+    uint32_t count = trpi_shard_changes_reminds(store->queued.first, id, name) +
+                     trpi_shard_changes_reminds(store->in_flight.first, id, name);
     const trpi_shard_reminder *reminder = NULL;
-
     while ((reminder = trpi_shard_store_reminder(store, id, &position)) != NULL) {
         count += strcmp(reminder->name, name) != 0;
     }
     return count;
 }
 
+bool
+trpi_shard_store_has_reminder(const trpi_shard_store *store, const char *id, const char *name)
+{
+    const trpi_shard_change *last = trpi_shard_changes_last(store->queued.first, id, name);
+    last = last == NULL ? trpi_shard_changes_last(store->in_flight.first, id, name) : last;
+    return last != NULL ? last->kind == TRPI_SHARD_REMIND
+                        : trpi_shard_memory_alarm(&store->memory, id, name) != NULL;
+}
+
 const char *
 trpi_shard_store_check(const trpi_shard_store *store, trpi_check *check)
 {
     const trpi_shard_memory *memory = &store->memory;
-
     if (memory->bytes + memory->reserved_bytes > store->bytes_max) {
         return trpi_check_broken(check, "shard-store-K4: %llu bytes of %llu",
                                  (unsigned long long)(memory->bytes + memory->reserved_bytes),

@@ -134,6 +134,8 @@ void trpi_shard_store_unfired(trpi_shard_store *store, const char *id, const cha
  * journal count. */
 uint32_t trpi_shard_store_reminders_of(const trpi_shard_store *store, const char *id,
                                        const char *name);
+/* Whether it has one of this name when all changes that have begun are in the journal. */
+bool trpi_shard_store_has_reminder(const trpi_shard_store *store, const char *id, const char *name);
 /* Look at the reminders of an entity, NULL: of all: as trpi_shard_store_entity(). */
 const trpi_shard_reminder *trpi_shard_store_reminder(const trpi_shard_store *store, const char *id,
                                                      uint32_t *position);

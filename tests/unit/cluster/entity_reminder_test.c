@@ -443,7 +443,61 @@ an_actor_sets_and_lists_them(void)
     entities_end(&e);
 }
 
+static _Atomic int cancelled;
+
+static trp_err
+cancelled_told(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    (void)ctx;
+    (void)state;
+    (void)arg;
+    (void)reply;
+    atomic_store(&cancelled, err == TRP_OK ? 1 : -1);
+    return TRP_OK;
+}
+
+static trp_err
+hasty_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_entity a = entities_named("bell", "a");
+    alarm_ring ring = { 1 };
+    trp_reminder reminder = TRP_REMINDER_INIT;
+    (void)state;
+    (void)msg;
+    reminder.name = "hasty";
+    reminder.in_ms = 3600000;
+    reminder.type = &alarm_ring_type;
+    reminder.payload = &ring;
+    UNIT_EQUAL(trp_reminder_set(ctx, &a, &reminder, 20000, NULL, NULL), TRP_OK);
+    return trp_reminder_cancel(ctx, &a, "hasty", 20000, cancelled_told, NULL);
+}
+
+/* The journal has not answered the one when the other comes. */
+static void
+one_is_cancelled_while_it_is_on_its_way_into_the_journal(void)
+{
+    static const trp_behaviour hasty = TRP_BEHAVIOUR_INIT("hasty", char, hasty_receive);
+    trp_journal_health health = TRP_JOURNAL_HEALTH_INIT;
+    trp_ref ref;
+    entities e;
+    entities_begin(&e);
+    UNIT_EQUAL(bells_open(&e, 1), TRP_OK);
+    UNIT_EQUAL(set(&e, "bell", "a", "stays", 3600000, 0), TRP_OK);
+    atomic_store(&cancelled, 0);
+    UNIT_EQUAL(trp_system_spawn(e.system, &hasty, NULL, &ref), TRP_OK);
+    trp_journal_memory_hold(e.memory, 1);
+    trp_system_tell(e.system, ref, &alarm_get_type, &(alarm_get){ 0 }, 0);
+    UNIT_WAIT((e.journal->health(e.journal->arg, &health), health.waiting > 0), 20000);
+    UNIT_EQUAL(count(&e, "a"), 1); /* the orders are in front of this one */
+    trp_journal_memory_hold(e.memory, 0);
+    UNIT_WAIT(atomic_load(&cancelled) != 0, 20000);
+    UNIT_EQUAL(atomic_load(&cancelled), 1);
+    UNIT_EQUAL(count(&e, "a"), 1);
+    entities_end(&e);
+}
+
 UNIT_BEGIN("entity_reminder")
+UNIT(one_is_cancelled_while_it_is_on_its_way_into_the_journal)
 UNIT(a_reminder_starts_its_entity_once)
 UNIT(reminders_are_listed_replaced_and_cancelled)
 UNIT(what_is_wrong_is_refused)
