@@ -3,7 +3,7 @@
 # lintian, with the files and relations that they must have; and a node of the unpacked packages starts, takes a plugin,
 # answers and leaves. With `tests/run --long` (phase package), for it takes minutes.
 #
-# The packages stay in $TROUPE_PACKAGES (default: packages, in the build).
+# The packages stay in $TROUPE_PACKAGES (default: packages, in the build), for tests/package/container.sh.
 # shellcheck source=tests/system/lib.sh
 . "$(cd "$(dirname "$0")" && pwd)/../system/lib.sh"
 packages=${TROUPE_PACKAGES:-}
