@@ -472,7 +472,7 @@ hasty_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return trp_reminder_cancel(ctx, &a, "hasty", 20000, cancelled_told, NULL);
 }
 
-/* The journal has not answered the one when the other comes. */
+/* CONTRIB-48. The journal has not answered the one when the other comes. */
 static void
 one_is_cancelled_while_it_is_on_its_way_into_the_journal(void)
 {
