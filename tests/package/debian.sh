@@ -50,7 +50,8 @@ done
 check troupe-doc_is_there test -f "$(deb troupe-doc all)"
 field() { dpkg-deb -f "$(deb "$1")" "$2"; }
 files() { dpkg-deb -c "$(deb "$@")" | awk '{ print $6 }' | sed 's|^\./||'; }
-is recommended "$(field libtroupe0 Recommends)" "libcurl4, libpq5, libwebsockets17"
+is recommended_for_the_library "$(field libtroupe0 Recommends)" "libpq5, libwebsockets17"
+is recommended_for_the_tool "$(field troupe Recommends)" libcurl4 # troupe --endpoint
 field libtroupe0 Depends >"$work/out"
 lacks libwebsockets_is_no_dependency libwebsockets
 lacks libpq_is_no_dependency libpq
