@@ -134,6 +134,7 @@ const trpi_cli_command *trpi_cli_command_find(const char *name);
 struct trpi_cli {
     const char *program; /* argv[0] */
     const trpi_cli_command *command;
+    int command_second; /* the place of its second word; 0: its name is one word */
     struct {
         unsigned count;
         const char *values[TRPI_CLI_REPEAT_MAX];
@@ -276,6 +277,7 @@ int trpi_cli_run_node(trpi_cli *cli);
 int trpi_cli_run_dev(trpi_cli *cli);
 int trpi_cli_run_sim(trpi_cli *cli);
 int trpi_cli_run_config(trpi_cli *cli);
+int trpi_cli_run_config_reload(trpi_cli *cli);
 int trpi_cli_run_multinode(trpi_cli *cli);
 int trpi_cli_run_new(trpi_cli *cli);
 int trpi_cli_run_cert(trpi_cli *cli);

@@ -64,6 +64,36 @@ trpi_cli_run_config(trpi_cli *cli)
 }
 
 int
+trpi_cli_run_config_reload(trpi_cli *cli)
+{
+    cJSON *reply = NULL;
+    const cJSON *row;
+    int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "reload"), NULL, NULL, &reply);
+    if (code != 0) {
+        return code;
+    }
+    const cJSON *changed = cJSON_GetObjectItemCaseSensitive(reply, "changed");
+    const cJSON *rest = cJSON_GetObjectItemCaseSensitive(reply, "needRestart");
+    if (cli->output != TRPI_CLI_TABLE) {
+        trpi_cli_print_json(cli, reply);
+    } else if (cJSON_GetArraySize(changed) + cJSON_GetArraySize(rest) == 0) {
+        (void)puts("no key has changed; cookies, the files of TLS and of tokens were read again");
+    } else {
+        cJSON_ArrayForEach(row, changed)
+        {
+            (void)printf("changed         %s: %s -> %s\n", trpi_cli_get(row, "key"),
+                         trpi_cli_get(row, "from"), trpi_cli_get(row, "to"));
+        }
+        cJSON_ArrayForEach(row, rest)
+        {
+            (void)printf("needs a restart %s\n", cJSON_IsString(row) ? row->valuestring : "-");
+        }
+    }
+    cJSON_Delete(reply);
+    return 0;
+}
+
+int
 trpi_cli_run_cert(trpi_cli *cli)
 {
     return library_run(cli, "trp_cert_main");

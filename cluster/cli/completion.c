@@ -69,7 +69,8 @@ static void
 complete_commands(void)
 {
     for (size_t index = 0; index < trpi_cli_commands_count; index++) {
-        if (trpi_cli_commands[index].name[0] != '_') {
+        const char *name = trpi_cli_commands[index].name;
+        if (name[0] != '_' && strchr(name, ' ') == NULL) {
             (void)puts(trpi_cli_commands[index].name);
         }
     }
@@ -194,7 +195,7 @@ trpi_cli_run_complete(trpi_cli *cli)
     } else if (strcmp(command->name, "check") == 0) {
         (void)puts("ready\nalive\ncerts\nclock\nports\nversions");
     } else if (strcmp(command->name, "config") == 0) {
-        (void)puts("show\ncheck");
+        (void)puts("show\ncheck\nreload");
     } else if (strcmp(command->name, "cert") == 0) {
         (void)puts("ca\nnode\nrenew\nrevoke\nshow");
     } else if (strcmp(command->name, "cookie") == 0) {

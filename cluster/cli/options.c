@@ -182,9 +182,29 @@ trpi_cli_fail_command(const char *word)
     return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no command '%s'; see troupe help", word);
 }
 
+/* Is it a command whose name has two words, as "config reload"? */
+static bool
+command_of_two(trpi_cli *cli, int argc, char **argv, int index)
+{
+    char both[64];
+    if (index + 1 >= argc ||
+        snprintf(both, sizeof both, "%s %s", argv[index], argv[index + 1]) >= (int)sizeof both) {
+        return false;
+    }
+    cli->command = trpi_cli_command_find(both);
+    cli->command_second = cli->command != NULL ? index + 1 : 0;
+    return cli->command != NULL;
+}
+
 static int
 parse_word(trpi_cli *cli, int argc, char **argv, int index)
 {
+    if (cli->command == NULL && command_of_two(cli, argc, argv, index)) {
+        return 0;
+    }
+    if (index == cli->command_second && index > 0) {
+        return 0;
+    }
     if (cli->command == NULL) {
         cli->command = trpi_cli_command_find(argv[index]);
         if (cli->command == NULL) {

@@ -485,7 +485,7 @@ trpi_node_serve_ping(trp_node *node, trpi_call *call)
     call->request.path = given;
 }
 
-/* ---- stop and kill --------------------------------------------------------------------------- */
+/* ---- stop, kill, restart --------------------------------------------------------------------- */
 
 void
 trpi_node_serve_stop(trp_node *node, trpi_call *call)
@@ -496,7 +496,7 @@ trpi_node_serve_stop(trp_node *node, trpi_call *call)
     const char *given = strstr(call->request.path, "/user/");
     if (given == NULL || given[strlen("/user/")] == '\0') {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, "troupe tree /user",
-                              "only actors below /user are stopped or killed, not %s",
+                              "only actors below /user are stopped, killed or restarted, not %s",
                               call->request.path);
         return;
     }
@@ -507,7 +507,16 @@ trpi_node_serve_stop(trp_node *node, trpi_call *call)
         trpi_call_refuse_order(call, TRP_ECANCELED, call->request.action);
         return;
     }
-    if (!call->request.dry_run && strcmp(call->request.action, "kill") == 0) {
+    bool restarts = strcmp(call->request.action, "restart") == 0;
+    if (restarts && ref.node != TRPI_NODE_SELF) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, "run it on that node",
+                              "%s is an actor of another node: restarts are ordered on its own",
+                              call->request.path);
+        return;
+    }
+    if (!call->request.dry_run && restarts) {
+        trpi_system_restart_actor(node->system, ref);
+    } else if (!call->request.dry_run && strcmp(call->request.action, "kill") == 0) {
         trp_system_tell(node->system, ref, &trp_kill_type, NULL, 0);
     } else if (!call->request.dry_run) {
         trp_system_stop_actor(node->system, ref);

@@ -128,7 +128,12 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
         (void)snprintf(text, sizeof text, "%s", request->path);
         printable_make(text);
         whom_add(whom, "%s", text);
-        return strcmp(request->action, "kill") == 0 ? "kill-actor" : "stop-actor";
+        return strcmp(request->action, "kill") == 0      ? "kill-actor"
+               : strcmp(request->action, "restart") == 0 ? "restart-actor"
+                                                         : "stop-actor";
+    case TRPI_CONTROL_RELOAD:
+        whom_add(whom, "%s", node->address);
+        return "reload";
     default:
         return NULL; /* it only reads, or sends to actors */
     }

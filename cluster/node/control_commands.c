@@ -39,6 +39,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_DOCTOR:
     case TRPI_CONTROL_STOP:
     case TRPI_CONTROL_READY:
+    case TRPI_CONTROL_RELOAD:
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
@@ -113,6 +114,9 @@ serve_service(trp_node *node, trpi_call *call)
         return;
     case TRPI_CONTROL_METRICS:
         trpi_node_serve_metrics(node, call);
+        return;
+    case TRPI_CONTROL_RELOAD:
+        trpi_node_serve_reload(node, call);
         return;
     case TRPI_CONTROL_REACH:
         trpi_node_serve_reach(node, call);
@@ -200,6 +204,7 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     case TRPI_CONTROL_METRICS:
     case TRPI_CONTROL_READY:
     case TRPI_CONTROL_ALIVE:
+    case TRPI_CONTROL_RELOAD:
         serve_service(node, call);
         return;
     }

@@ -54,6 +54,7 @@ static const struct {
     { "metrics", TRPI_CONTROL_METRICS, false },
     { "ready", TRPI_CONTROL_READY, false },
     { "alive", TRPI_CONTROL_ALIVE, false },
+    { "reload", TRPI_CONTROL_RELOAD, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -394,10 +395,10 @@ records_take(trpi_control_request *request, trpi_control_refusal *refusal)
 static trp_err
 stop_check(trpi_control_request *request, trpi_control_refusal *refusal)
 {
-    static const char *const actions[] = { "stop", "kill" };
+    static const char *const actions[] = { "stop", "kill", "restart" };
     request->action = request->action ? request->action : actions[0];
-    if (!is_one_of(request->action, actions, 2)) {
-        return field_refuse(refusal, "action", "expected stop or kill");
+    if (!is_one_of(request->action, actions, 3)) {
+        return field_refuse(refusal, "action", "expected stop, kill or restart");
     }
     return request->path ? TRP_OK : field_refuse(refusal, "path", "missing");
 }
@@ -454,6 +455,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_METRICS:
     case TRPI_CONTROL_READY:
     case TRPI_CONTROL_ALIVE:
+    case TRPI_CONTROL_RELOAD:
         return TRP_OK;
     case TRPI_CONTROL_LOGS:
         return level_check(request, refusal) != TRP_OK ? TRP_EINVAL

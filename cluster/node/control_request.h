@@ -46,7 +46,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_STOP,
     TRPI_CONTROL_METRICS,
     TRPI_CONTROL_READY,
-    TRPI_CONTROL_ALIVE
+    TRPI_CONTROL_ALIVE,
+    TRPI_CONTROL_RELOAD
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

@@ -219,9 +219,43 @@ secrets_reload(trp_node *node, const trpi_config *config)
     }
 }
 
-/* Read the configuration again and take log.level and the cookies from it, the files of TLS, and
- * those of tokens; the rest needs a restart. */
+/* Is a key taken from the configuration at a reload? */
+static bool
+is_reloaded(const char *key)
+{
+    return strcmp(key, "log.level") == 0 ||
+           strncmp(key, "remote.secure-cookie", strlen("remote.secure-cookie")) == 0;
+}
+
+/* Compare one key with what the node runs with, and report the difference. report NULL: no memory
+ * for one. */
 static void
+key_compare(trp_node *node, const trpi_config_entry *now, cJSON *report)
+{
+    trpi_config_entry then = { 0 };
+    const char *level = node->reload.log_level;
+    bool same = trpi_config_find(node->config, now->key, &then) && then.count == now->count;
+    if (strcmp(now->key, "log.level") == 0 && level[0] != '\0') {
+        then.values = &level; /* that of the reload before */
+    }
+    for (size_t j = 0; same && j < now->count; j++) {
+        same = strcmp(now->values[j], then.values[j]) == 0;
+    }
+    if (same) {
+        return;
+    }
+    if (is_reloaded(now->key)) {
+        trpi_reload_changed(report, &then, now);
+        return;
+    }
+    trp_system_log(node->system, TRP_LOG_WARNING, "node",
+                   "reload: %s has changed; that needs a restart", now->key);
+    trpi_reload_restart(report, now->key);
+}
+
+/* Read the configuration again and take log.level and the cookies from it, the files of TLS, and
+ * those of tokens; the rest needs a restart. Gives a report; NULL: no memory for it. */
+static cJSON *
 node_reload(trp_node *node, const trpi_node_options *options)
 {
     trpi_config *config = NULL;
@@ -231,23 +265,17 @@ node_reload(trp_node *node, const trpi_node_options *options)
         trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload refused, nothing changed: %s",
                        error.text);
         reload_note(node, error.text);
-        return;
+        return NULL;
     }
+    cJSON *report = trpi_reload_report();
     const char *name = trpi_config_text(config, "log.level");
     trp_log_level level = trpi_log_level_parse(name);
     for (size_t i = 0; i < trpi_config_count(config); i++) {
-        trpi_config_entry now, then;
+        trpi_config_entry now;
         trpi_config_at(config, i, &now);
-        bool same = trpi_config_find(node->config, now.key, &then) && then.count == now.count;
-        for (size_t j = 0; same && j < now.count; j++) {
-            same = strcmp(now.values[j], then.values[j]) == 0;
-        }
-        if (!same && strcmp(now.key, "log.level") != 0 &&
-            strncmp(now.key, "remote.secure-cookie", strlen("remote.secure-cookie")) != 0) {
-            trp_system_log(node->system, TRP_LOG_WARNING, "node",
-                           "reload: %s has changed; that needs a restart", now.key);
-        }
+        key_compare(node, &now, report);
     }
+    (void)snprintf(node->reload.log_level, sizeof node->reload.log_level, "%s", name);
     atomic_store_explicit(&node->log.level, (int)level, memory_order_relaxed);
     trp_log_level_set(node->system, level);
     trp_system_log(node->system, TRP_LOG_INFO, "node", "reloaded: log.level is %s", name);
@@ -258,6 +286,18 @@ node_reload(trp_node *node, const trpi_node_options *options)
         trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload: %s", why);
         reload_note(node, why);
     }
+    return report;
+}
+
+/* Reload for all requests that have come up to now. */
+static void
+reload_serve(trp_node *node, const trpi_node_options *options)
+{
+    uint32_t wanted = trpi_reload_wanted(node);
+    trpi_notify_reloading();
+    cJSON *report = node_reload(node, options);
+    trpi_notify_reloaded();
+    trpi_reload_done(node, wanted, report);
 }
 
 static void
@@ -323,7 +363,7 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *
         case SIGHUP:
             trpi_audit_signal(node, "reload", "SIGHUP", info.ssi_uid, info.ssi_pid);
             trpi_notify_reloading();
-            node_reload(node, options);
+            cJSON_Delete(node_reload(node, options));
             trpi_notify_reloaded();
             break;
         case SIGUSR1:
@@ -343,15 +383,21 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *
 static int
 node_run(trp_node *node, const trpi_node_options *options, int signal_fd)
 {
-    struct pollfd fds[2] = { { signal_fd, POLLIN, 0 }, { trp_node_end_fd(node), POLLIN, 0 } };
+    struct pollfd fds[3] = { { signal_fd, POLLIN, 0 },
+                             { trp_node_end_fd(node), POLLIN, 0 },
+                             { trpi_reload_open(node) == TRP_OK ? node->reload.fd : -1, POLLIN,
+                               0 } };
     leaving l = { 0 };
     for (;;) {
         trp_node_end end;
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
+        if (poll(fds, 3, -1) < 0 && errno != EINTR) {
             return TRPI_CTL_EXIT_INTERNAL;
         }
         if (signals_take(signal_fd, node, options, &l)) {
             _exit(TRPI_CTL_EXIT_NO); /* at once: without waiting for other nodes */
+        }
+        if (fds[2].revents & POLLIN) {
+            reload_serve(node, options);
         }
         if ((fds[1].revents & POLLIN) && trp_node_await(node, 1, &end) == TRP_OK) {
             return end_exit(node, end);
@@ -471,6 +517,7 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
         trpi_notify_begin(node, has_no_seeds(node));
         rc = node_run(node, &flags, signal_fd);
         trpi_notify_stopping();
+        trpi_reload_close(node);
         trp_node_close(node);
         trpi_notify_end();
     }

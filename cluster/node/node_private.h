@@ -116,6 +116,12 @@ struct trp_node {
     /* until then an end counts as that of the whole cluster; 0: it does not */
     uint64_t cluster_ends_ns;
     char reload_refused[TRPI_NODE_RELOAD_BYTES]; /* why the last SIGHUP changed nothing; "" */
+    struct {                                     /* control_reload.c; with lock */
+        int fd; /* wakes the thread that reads the configuration; 0: there is none */
+        uint32_t wanted, done;
+        cJSON *report;      /* of the last one */
+        char log_level[16]; /* since then; "": that of config. The thread's own */
+    } reload;
 };
 
 /* Start from a configuration. Takes config, on success only. Errors as trp_node_open. */
@@ -203,6 +209,18 @@ void trpi_node_downing_times(const trp_node *node, trpi_downing_options *downing
 /* control_logs.c */
 void trpi_node_log_keep(trpi_record_ring *ring, const trp_log_line *line); /* any thread */
 void trpi_node_serve_logs(trp_node *node, trpi_call *call);
+/* control_reload.c: for the thread that reads the configuration again. */
+trp_err trpi_reload_open(trp_node *node); /* requests are taken. Errors: TRP_EIO */
+void trpi_reload_close(trp_node *node);   /* no more; before the control server ends */
+/* Return the number of the last reload that was ordered, after reload.fd has been readable. */
+uint32_t trpi_reload_wanted(trp_node *node);
+cJSON *trpi_reload_report(void); /* empty. NULL: no memory; the next two take that */
+void trpi_reload_changed(cJSON *report, const trpi_config_entry *then,
+                         const trpi_config_entry *now);
+void trpi_reload_restart(cJSON *report, const char *key);
+/* Takes report, of all reloads up to `wanted`. */
+void trpi_reload_done(trp_node *node, uint32_t wanted, cJSON *report);
+void trpi_node_serve_reload(trp_node *node, trpi_call *call);
 /* control_fault.c */
 void trpi_node_serve_fault(trp_node *node, trpi_call *call);
 void trpi_node_serve_why(trp_node *node, trpi_call *call);

@@ -21,6 +21,7 @@ has fish_asks_the_program '__complete'
 ! command -v fish >/dev/null || check script_is_fish fish -n "$work/out"
 is flags_of_a_node "$(troupe __complete node --log-f | grep -- --log-f | tr '\n' ' ')" "--log-format --log-file "
 is flags_of_certificates "$(troupe __complete cert ca --d | grep -- --d | tr '\n' ' ')" "--dir --days "
+is words_of_config "$(troupe __complete config "" | tr '\n' ' ')" "show check reload "
 # shellcheck disable=SC1090
 source <(troupe completion bash)
 

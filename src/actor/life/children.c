@@ -508,6 +508,20 @@ trp_stop(trp_ctx *ctx, trp_ref ref)
 }
 
 void
+trpi_system_restart_actor(trp_system *system, trp_ref ref)
+{
+    const trp_ref none = TRP_REF_NONE;
+    trp_failure what;
+    trp_ctx *ctx = trpi_enter(system);
+
+    trpi_assert(ref.node == TRPI_NODE_SELF);
+    trpi_failure_fill(&what, ref, TRP_ECANCELED, "restarted by an operator");
+    trpi_sys_to(ctx, ref, TRPI_SYS_SUSPEND, 0, none, 0, NULL);
+    trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, 0, none, 0, trpi_failure_new(&what));
+    trpi_leave(ctx);
+}
+
+void
 trp_system_stop_actor(trp_system *system, trp_ref ref)
 {
     trp_ctx *ctx;

@@ -342,10 +342,25 @@ an_endpoint_yields_to_a_node_that_the_command_line_names(void)
     UNIT_TRUE(SAYS("'ping' has no flag --endpoint", "ping", "/user/a", "--endpoint", "http://h:1"));
 }
 
+static void
+a_command_of_two_words_is_found_by_both(void)
+{
+    UNIT_EQUAL(PARSE("-o", "json", "config", "reload", "--timeout", "2s"), 0);
+    UNIT_TEXT(cli.command->name, "config reload");
+    UNIT_EQUAL(cli.timeout_ms, 2000);
+    UNIT_EQUAL(cli.args_count, 0);
+    UNIT_EQUAL(PARSE("config", "check", "--port", "1"), 0);
+    UNIT_TEXT(cli.command->name, "config");
+    UNIT_EQUAL(PARSE("config", "reload", "reload"), 64);
+    UNIT_EQUAL(PARSE("config reload"), 0); /* one word is as good */
+    UNIT_EQUAL(PARSE("members", "config", "reload"), 64);
+}
+
 UNIT_BEGIN("options")
 UNIT(flags_stand_before_or_after_the_command)
 UNIT(two_dashes_end_the_flags)
 UNIT(an_endpoint_yields_to_a_node_that_the_command_line_names)
+UNIT(a_command_of_two_words_is_found_by_both)
 UNIT(unknown_words_and_abbreviations_are_refused)
 UNIT(mistyped_flag_of_the_command_is_suggested)
 UNIT(flag_that_means_nothing_to_a_command_is_never_ignored)
