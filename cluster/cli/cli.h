@@ -64,7 +64,10 @@
     F(COOKIE_FILE, "cookie-file", 0, "FILE", "for --via: file with the cluster's cookie")          \
     F(FIX_HINTS, "fix-hints", 0, NULL, "say what to do about each finding")                        \
     F(OUT_FILE, "out-file", 'O', "FILE", "write to FILE")                                          \
-    F(LANG, "lang", 0, "LANG", "c or c++ (default c)")
+    F(LANG, "lang", 0, "LANG", "c or c++ (default c)")                                             \
+    F(PATH, "path", 0, "PATH", "the actors, with * and ? as wildcards")                            \
+    F(SAMPLE, "sample", 0, "1/N", "one message in N (default 1/1)")                                \
+    F(FORMAT, "format", 0, "FORMAT", "tree, dot, chrome or otlp (default tree)")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -298,6 +301,7 @@ int trpi_cli_run_publish(trpi_cli *cli);
 int trpi_cli_run_shards(trpi_cli *cli);
 int trpi_cli_run_entity(trpi_cli *cli);
 int trpi_cli_run_deadletters(trpi_cli *cli);
+int trpi_cli_run_trace(trpi_cli *cli);
 int trpi_cli_run_logs(trpi_cli *cli);
 int trpi_cli_run_doctor(trpi_cli *cli);
 int trpi_cli_run_report(trpi_cli *cli);

@@ -480,6 +480,24 @@ const trpi_cli_command trpi_cli_commands[] = {
       .outputs = ANSWER,
       .timeout_ms = SHORT,
       .run = trpi_cli_run_logs },
+    { .name = "trace",
+      .group = TRPI_CLI_OBSERVE,
+      .usage = "start|stop --path PATH [--sample 1/N] | list | last | ID [--format FORMAT]",
+      .summary = "where messages went: all that follows from one, on all members",
+      .text =
+          "start has the actors whose path is PATH on this node begin a trace with one message in "
+          "N that they handle;\nstop ends that, list shows which are sampled. last shows the trace "
+          "of the latest hop on this node, ID the\none with these 32 digits: which actor handled "
+          "each message, on which member, how long it was on its way\n(net, by the clocks of "
+          "both), in the mailbox (wait) and in the handler (run). Each member keeps its last\n"
+          "4,096 hops. --format dot is for graphviz, chrome for Perfetto, otlp for a collector of "
+          "OpenTelemetry.\n",
+      .flags = BIT(PATH) | BIT(SAMPLE) | BIT(FORMAT),
+      .outputs = ANSWER,
+      .args_min = 1,
+      .args_max = 1,
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_trace },
 
     { .name = "doctor",
       .group = TRPI_CLI_OPERATE,

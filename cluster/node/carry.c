@@ -85,6 +85,8 @@ is_carried(const trpi_control_request *request)
             request->member == NULL && !request->rebalance) ||
            (request->command == TRPI_CONTROL_REACH && request->local) ||
            (request->command == TRPI_CONTROL_DOCTOR && request->local) ||
+           (request->command == TRPI_CONTROL_TRACE && request->local &&
+            strcmp(request->action, "show") == 0) ||
            (request->command == TRPI_CONTROL_SHUTDOWN && request->prepare);
 }
 

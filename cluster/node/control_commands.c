@@ -37,6 +37,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_DEADLETTERS: /* these two may wait for the next one */
     case TRPI_CONTROL_LOGS:
     case TRPI_CONTROL_DOCTOR:
+    case TRPI_CONTROL_TRACE:
     case TRPI_CONTROL_STOP:
     case TRPI_CONTROL_READY:
     case TRPI_CONTROL_RELOAD:
@@ -117,6 +118,9 @@ serve_service(trp_node *node, trpi_call *call)
         return;
     case TRPI_CONTROL_RELOAD:
         trpi_node_serve_reload(node, call);
+        return;
+    case TRPI_CONTROL_TRACE:
+        trpi_node_serve_trace(node, call);
         return;
     case TRPI_CONTROL_REACH:
         trpi_node_serve_reach(node, call);
@@ -205,6 +209,7 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     case TRPI_CONTROL_READY:
     case TRPI_CONTROL_ALIVE:
     case TRPI_CONTROL_RELOAD:
+    case TRPI_CONTROL_TRACE:
         serve_service(node, call);
         return;
     }

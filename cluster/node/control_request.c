@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <troupe/trace.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/base64.h"
@@ -55,6 +57,7 @@ static const struct {
     { "ready", TRPI_CONTROL_READY, false },
     { "alive", TRPI_CONTROL_ALIVE, false },
     { "reload", TRPI_CONTROL_RELOAD, false },
+    { "trace", TRPI_CONTROL_TRACE, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -403,6 +406,20 @@ stop_check(trpi_control_request *request, trpi_control_refusal *refusal)
     return request->path ? TRP_OK : field_refuse(refusal, "path", "missing");
 }
 
+static trp_err
+trace_check(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    static const char *const actions[] = { "show", "list", "start", "stop" };
+    request->action = request->action ? request->action : actions[0];
+    if (!is_one_of(request->action, actions, 4)) {
+        return field_refuse(refusal, "action", "expected show, list, start or stop");
+    }
+    if (!is_one_of(request->action, actions, 2) && !request->path) {
+        return field_refuse(refusal, "path", "missing");
+    }
+    return number_take(request->json, "oneIn", TRP_TRACE_ONE_IN_MAX, &request->count, refusal);
+}
+
 /* Check the level of logs. */
 static trp_err
 level_check(const trpi_control_request *request, trpi_control_refusal *refusal)
@@ -439,6 +456,8 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
         return fault_check(request, refusal);
     case TRPI_CONTROL_STOP:
         return stop_check(request, refusal);
+    case TRPI_CONTROL_TRACE:
+        return trace_check(request, refusal);
     case TRPI_CONTROL_VERSION:
     case TRPI_CONTROL_MEMBERS:
     case TRPI_CONTROL_MEMBER_STATUS:

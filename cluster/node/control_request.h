@@ -47,7 +47,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_METRICS,
     TRPI_CONTROL_READY,
     TRPI_CONTROL_ALIVE,
-    TRPI_CONTROL_RELOAD
+    TRPI_CONTROL_RELOAD,
+    TRPI_CONTROL_TRACE
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -68,12 +69,14 @@ typedef struct trpi_control_request {
     bool follow;         /* deadletters, logs: wait for the next one */
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
-    uint32_t count;                        /* deadletters, logs: only the last ones; 0: all */
-    uint64_t after;                        /* only those behind this number; 0: all */
-    const char *level, *component;         /* logs; NULL: all */
-    const char *member;                    /* NULL: this node */
-    const char *path;                      /* send, ask, tree; ping: its target; fault: its peer */
-    const char *action, *direction, *rule; /* fault (the first two are never NULL); stop: action */
+    /* deadletters, logs: only the last ones, 0: all; trace: one message in so many */
+    uint32_t count;
+    uint64_t after;                /* only those behind this number; 0: all */
+    const char *level, *component; /* logs; NULL: all */
+    const char *member;            /* NULL: this node */
+    const char *path;              /* send, ask, tree; ping: its target; fault: its peer */
+    const char *action;            /* fault, stop, trace: never NULL there */
+    const char *direction, *rule;  /* fault; direction is never NULL there */
     const char *type;
     const char *text;
     uint8_t *payload; /* decoded base64; NULL without */

@@ -5,7 +5,7 @@ troupe_sources += cluster/node/built_in_types.c cluster/node/carry.c cluster/nod
 	cluster/node/control_deadletters.c cluster/node/control_logs.c cluster/node/record_ring.c \
 	cluster/node/control_doctor.c cluster/node/doctor.c cluster/node/doctor_cluster.c cluster/node/doctor_host.c cluster/node/doctor_look.c cluster/node/doctor_others.c \
 	cluster/node/control_fault.c cluster/node/control_join.c \
-	cluster/node/control_member.c cluster/node/control_members.c cluster/node/control_metrics.c cluster/node/control_peers.c cluster/node/control_reach.c cluster/node/control_reload.c cluster/node/control_request.c cluster/node/control_serve.c cluster/node/control_shards.c cluster/node/control_singleton.c cluster/node/control_topics.c \
+	cluster/node/control_member.c cluster/node/control_members.c cluster/node/control_metrics.c cluster/node/control_peers.c cluster/node/control_reach.c cluster/node/control_reload.c cluster/node/control_request.c cluster/node/control_serve.c cluster/node/control_shards.c cluster/node/control_singleton.c cluster/node/control_topics.c cluster/node/control_trace.c cluster/node/ask_members.c \
 	cluster/node/control_shutdown.c cluster/node/control_socket.c cluster/node/control_view.c cluster/node/control_why.c cluster/node/node.c \
 	cluster/node/node_check.c cluster/node/node_dump.c cluster/node/node_limits.c cluster/node/node_log.c cluster/node/node_main.c cluster/node/node_management.c cluster/node/node_membership.c cluster/node/node_notify.c cluster/node/node_options.c cluster/node/journal_carry.c cluster/node/journal_main.c cluster/node/node_persistence.c \
 	cluster/node/node_plugin.c cluster/node/node_shutdown.c cluster/node/node_start.c cluster/node/payload_json.c cluster/node/via.c

@@ -196,6 +196,7 @@ bool trpi_node_shards_why(trp_node *node, cJSON *reply);
 /* control_deadletters.c */
 void trpi_node_deadletters_start(trp_node *node); /* once the system is there */
 void trpi_node_serve_deadletters(trp_node *node, trpi_call *call);
+void trpi_node_serve_trace(trp_node *node, trpi_call *call); /* control_trace.c */
 /* Find the records that a call asks for (after, count); with follow wait until there is one, or the
  * call's time is over. false: refused, the node is stopping. */
 bool trpi_node_records_await(trpi_call *call, trpi_record_ring *ring, trpi_record_place *ret_place);
@@ -250,6 +251,15 @@ void trpi_node_serve_events(trp_node *node, trpi_call *call);
 trp_err trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry);
 /* on: begin to answer, once the control server is there. Off: before the server closes; cancels
  * waiting calls, and returns when no frame is being handled. */
+/* ask_members.c: ask all other members at once, and take the reply of each, or why there is none
+ * (TRP_ECONN: it is unreachable, and was not asked). */
+struct trpi_view;
+struct trpi_view_member;
+typedef void (*trpi_member_reply_fn)(void *arg, const struct trpi_view_member *v, trp_err err,
+                                     const cJSON *reply);
+void trpi_node_ask_members(trp_node *node, trpi_call *call, const struct trpi_view *view,
+                           const char *request, uint32_t ask_ms, trpi_member_reply_fn fn,
+                           void *arg);
 void trpi_carry_bind(struct trpi_carry *carry, bool on);
 void trpi_carry_free(struct trpi_carry *carry); /* when no call is left; NULL is fine */
 /* Send request to the node at address and wait for its final object: limit_ms, and no longer than

@@ -41,3 +41,9 @@ noinst_LTLIBRARIES += tests/multinode/topics.la
 tests_multinode_topics_la_SOURCES = tests/multinode/topics.c
 tests_multinode_topics_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_multinode_topics_la_LIBADD = libtroupe.la
+
+# Traces: trace.sh.
+noinst_LTLIBRARIES += tests/multinode/traced.la
+tests_multinode_traced_la_SOURCES = tests/multinode/traced.c
+tests_multinode_traced_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_multinode_traced_la_LIBADD = libtroupe.la

@@ -211,6 +211,7 @@ begin(trp_system *system, const char *text)
 
 /* ---- propagation ----------------------------------------------------------------------------- */
 
+/* HOW-09 */
 static void
 messages_told_while_a_traced_one_is_handled_are_below_it(void)
 {

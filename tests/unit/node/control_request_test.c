@@ -86,6 +86,25 @@ fields_are_read_and_defaults_filled_in(void)
 }
 
 static void
+traces_are_shown_and_sampled(void)
+{
+    trpi_control_request r = accepted("{\"cmd\":\"trace\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_TRACE);
+    UNIT_TEXT(r.action, "show");
+    trpi_control_request_fini(&r);
+    r = accepted(
+        "{\"cmd\":\"trace\",\"action\":\"start\",\"path\":\"/user/a\",\"oneIn\":1000000000}");
+    UNIT_EQUAL(r.count, 1000000000);
+    trpi_control_request_fini(&r);
+    refused("{\"cmd\":\"trace\",\"action\":\"start\",\"path\":\"/user/a\",\"oneIn\":1000000001}",
+            64, "field 'oneIn': expected a number from 0 to 1000000000");
+    refused("{\"cmd\":\"trace\",\"action\":\"start\"}", 64, "field 'path': missing");
+    refused("{\"cmd\":\"trace\",\"action\":\"stop\"}", 64, "field 'path': missing");
+    refused("{\"cmd\":\"trace\",\"action\":\"last\"}", 64,
+            "field 'action': expected show, list, start or stop");
+}
+
+static void
 topics_are_listed_and_published_to(void)
 {
     trpi_control_request r = accepted("{\"cmd\":\"topics\"}");
@@ -271,6 +290,7 @@ nearest_finds_one_slip_and_no_stranger(void)
 
 UNIT_BEGIN("control_request")
 UNIT(fields_are_read_and_defaults_filled_in)
+UNIT(traces_are_shown_and_sampled)
 UNIT(topics_are_listed_and_published_to)
 UNIT(mistakes_are_answered_by_name)
 UNIT(lists_are_limited)

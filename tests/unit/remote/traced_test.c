@@ -87,7 +87,8 @@ ask_traced(pair *p, trp_ref from)
                            "ask", 3);
 }
 
-/* A question that is told in a trace is a hop of the other node, and so is its answer here. */
+/* HOW-09: a question that is told in a trace is a hop of the other node, its answer one of this.
+ */
 static void
 a_question_to_another_node_and_its_answer_are_in_its_trace(void)
 {
