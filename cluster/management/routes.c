@@ -27,6 +27,7 @@
 
 #define DEPTH_DEFAULT 16
 #define DEPTH_MAX 1000
+#define RECORDS_MAX 1000000u
 
 static const trpi_management_route routes[] = {
     { TRPI_MANAGEMENT_MEMBERS, "GET", "/cluster/members", TRPI_MANAGEMENT_OPEN,
@@ -62,6 +63,11 @@ static const trpi_management_route routes[] = {
       "Changes of the cluster as server-sent events, after Reset and the present state; after "
       "those that Last-Event-ID names. 503: too many streams.",
       NULL, "type" },
+    { TRPI_MANAGEMENT_DEADLETTERS, "GET", "/deadletters", TRPI_MANAGEMENT_PROTECTED,
+      "The last messages of this node that reached no actor, without payloads; after: the number "
+      "of "
+      "the last one that the client has.",
+      NULL, "after count" },
     TRPI_MANAGEMENT_FORWARD_ROUTES,
     { 0, NULL, NULL, TRPI_MANAGEMENT_OPEN, NULL, NULL, NULL },
 };
@@ -310,6 +316,41 @@ events_make(trpi_management_plan *plan, const trpi_management_request *request)
     command_set(plan, command, ok);
 }
 
+/* Read a number of a query; absent: 0. false: it is none, or above most. */
+static bool
+number_take(const char *query, const char *name, uint64_t most, uint64_t *ret_number)
+{
+    char text[TRPI_MANAGEMENT_FIELD_BYTES_MAX] = "";
+    char *end = NULL;
+    *ret_number = 0;
+    trp_err err = trpi_management_query_get(query, name, text);
+    if (err != TRP_OK) {
+        return err == TRP_ENOENT;
+    }
+    if (strlen(text) > 19 || text[0] < '0' || text[0] > '9') { /* 19 digits fit */
+        return false;
+    }
+    *ret_number = strtoull(text, &end, 10);
+    return *end == '\0' && *ret_number <= most;
+}
+
+static void
+deadletters_make(trpi_management_plan *plan, const trpi_management_request *request)
+{
+    uint64_t after = 0, count = 0;
+    if (!number_take(request->query, "after", UINT64_MAX, &after) ||
+        !number_take(request->query, "count", RECORDS_MAX, &count)) {
+        plan_refuse(plan, 400, "bad-query",
+                    "after is the number of a dead letter, count one up to 1000000");
+        return;
+    }
+    cJSON *command = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(command, "cmd", "deadletters") &&
+              trpi_json_add_u64_string(command, "after", after) &&
+              trpi_json_add_i64(command, "count", (int64_t)count);
+    command_set(plan, command, ok);
+}
+
 static void
 plain_make(trpi_management_plan *plan, const char *name)
 {
@@ -338,6 +379,9 @@ command_make(trpi_management_plan *plan, const trpi_management_request *request)
         return;
     case TRPI_MANAGEMENT_EVENTS:
         events_make(plan, request);
+        return;
+    case TRPI_MANAGEMENT_DEADLETTERS:
+        deadletters_make(plan, request);
         return;
     case TRPI_MANAGEMENT_READY:
     case TRPI_MANAGEMENT_AKKA_READY:

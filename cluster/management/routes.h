@@ -21,6 +21,7 @@ typedef enum trpi_management_operation {
     TRPI_MANAGEMENT_AKKA_READY, /* not: 500, as Akka Management */
     TRPI_MANAGEMENT_AKKA_ALIVE,
     TRPI_MANAGEMENT_EVENTS, /* a stream */
+    TRPI_MANAGEMENT_DEADLETTERS,
     TRPI_MANAGEMENT_FORWARD /* forward.h */
 } trpi_management_operation;
 

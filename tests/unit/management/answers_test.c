@@ -50,6 +50,8 @@ orders_are_answered_in_akkas_words(void)
     answered(TRPI_MANAGEMENT_MEMBER_CHANGE, "Downing", "{\"ok\":true,\"nodes\":[]}", 200,
              "{\"message\":\"Downing h:1\"}");
     answered(TRPI_MANAGEMENT_CONFIG, "", "{\"ok\":true,\"config\":{\"a\":1}}", 200, "{\"a\":1}");
+    answered(TRPI_MANAGEMENT_DEADLETTERS, "", "{\"ok\":true,\"total\":1,\"next\":\"1\"}", 200,
+             "{\"total\":1,\"next\":\"1\"}");
     answered(TRPI_MANAGEMENT_ACTORS, "", "{\"ok\":true,\"path\":\"/\",\"entries\":[]}", 200,
              "{\"path\":\"/\",\"entries\":[]}");
 }

@@ -106,6 +106,33 @@ writes_need_a_writer_and_reads_of_secrets_a_reader(void)
 }
 
 static void
+dead_letters_need_a_reader_and_take_numbers(void)
+{
+    static const char all[] = "{\"cmd\":\"deadletters\",\"after\":\"0\",\"count\":0}";
+    static const char *const bad[] = { "after=x",
+                                       "after=-1",
+                                       "after=",
+                                       "after=1x",
+                                       "count=1000001",
+                                       "count=1&count=2",
+                                       "after=12345678901234567890" };
+    trpi_management_policy policy = policy_make();
+    trpi_management_request request = request_make("GET", "/deadletters");
+    UNIT_EQUAL(status_of(&policy, &request, "no-credential"), 401);
+    request.authorization = "Bearer " READER_TOKEN;
+    UNIT_EQUAL(status_of(&policy, &request, all), 0);
+    request.query = "count=1000000&after=1234567890123456789";
+    UNIT_EQUAL(status_of(&policy, &request,
+                         "{\"cmd\":\"deadletters\",\"after\":\"1234567890123456789\",\"count\":"
+                         "1000000}"),
+               0);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        request.query = bad[i];
+        UNIT_EQUAL(status_of(&policy, &request, "bad-query"), 400);
+    }
+}
+
+static void
 beyond_loopback_nothing_is_open(void)
 {
     trpi_management_policy policy = policy_make();
@@ -262,6 +289,7 @@ UNIT(reads_become_questions_to_the_node)
 UNIT(an_address_in_a_path_may_have_lost_a_slash)
 UNIT(what_is_not_served_is_refused_by_its_kind)
 UNIT(writes_need_a_writer_and_reads_of_secrets_a_reader)
+UNIT(dead_letters_need_a_reader_and_take_numbers)
 UNIT(beyond_loopback_nothing_is_open)
 UNIT(read_only_refuses_every_write_as_not_there)
 UNIT(a_foreign_page_or_host_changes_nothing)
