@@ -79,6 +79,6 @@ static const trpi_config_part management_keys = KEYS_OF(management_rows, managem
 const trpi_config_part *const trpi_config_parts[] = {
     &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,
     &trpi_persistence_keys, &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys,
-    &control_keys, &trpi_log_keys, &management_keys, &trpi_testkit_keys, NULL,
+    &trpi_flow_keys, &control_keys, &trpi_log_keys, &management_keys, &trpi_testkit_keys, NULL,
 };
 /* clang-format on */

@@ -16,6 +16,7 @@
 #include <troupe/cluster.h>
 #include <troupe/config.h>
 #include <troupe/coordination.h>
+#include <troupe/dataflow.h>
 #include <troupe/delivery.h>
 #include <troupe/dispatcher.h>
 #include <troupe/durable.h>

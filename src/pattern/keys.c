@@ -1,6 +1,7 @@
-/* keys.c - the keys of routers, of the coordinated shutdown and of the test kit. */
+/* keys.c - the keys of routers, of the coordinated shutdown, of flows and of the test kit. */
 #include "pattern/pattern.h"
 
+#include <troupe/dataflow.h>
 #include <troupe/router.h>
 #include <troupe/testkit.h>
 
@@ -87,6 +88,23 @@ static const trpi_config_row shutdown_rows[] = {
 };
 
 const trpi_config_part trpi_shutdown_keys = KEYS_OF(shutdown_rows, NULL);
+
+/* Of flows. */
+static const trpi_config_row flow_rows[] = {
+    { "flows.max", INT, TEXT_OF(TRP_FLOWS_MAX_DEFAULT), 1, TRP_FLOWS_MAX, NULL,
+      "Number of flows (troupe/dataflow.h) that may be started and not finished; another one is "
+      "refused." },
+    { "flows.stack-size", SIZE, KIB_OF(TRPI_FLOW_STACK_KIB_DEFAULT), TRP_FLOW_STACK_BYTES_MIN,
+      TRP_FLOW_STACK_BYTES_MAX, NULL,
+      "Address space of the stack of a flow; it takes memory as far as it is used. A flow that "
+      "needs more fails." },
+    { "flows.idle-stacks", INT, TEXT_OF(TRPI_FLOW_IDLE_STACKS_DEFAULT), 0, TRP_FLOWS_MAX, NULL,
+      "Number of stacks of flows that have finished which are kept for the next ones, with the "
+      "memory that they have used, 8 KiB each as a rule." },
+    { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
+};
+
+const trpi_config_part trpi_flow_keys = KEYS_OF(flow_rows, NULL);
 
 /* Of the test kit. */
 static const trpi_config_row testkit_rows[] = {

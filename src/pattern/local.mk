@@ -38,3 +38,5 @@ troupe_sources += src/pattern/agent.c
 pkginclude_HEADERS += include/troupe/coordination.h
 troupe_sources += src/pattern/coordination.c
 pkginclude_HEADERS += include/troupe/typed.h
+pkginclude_HEADERS += include/troupe/dataflow.h
+troupe_sources += src/pattern/coroutine.c src/pattern/dataflow.c src/pattern/dataflow_wait.c

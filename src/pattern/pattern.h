@@ -170,8 +170,11 @@ uint32_t trpi_shutdown_timeout_ms(trp_system *system, const char *phase);
 /* Check the phases of a configuration. Errors: TRP_ECONFIG, *ret_error says why. */
 trp_err trpi_shutdown_config_check(const trp_config *config, trp_config_error *ret_error);
 
-/* Keys of the configuration that routers, the shutdown and the test kit read (keys.c). */
-extern const trpi_config_part trpi_router_keys, trpi_shutdown_keys, trpi_testkit_keys;
+/* Keys of the configuration that routers, the shutdown, flows and the test kit read (keys.c). */
+#define TRPI_FLOW_STACK_KIB_DEFAULT 256
+#define TRPI_FLOW_IDLE_STACKS_DEFAULT 1024
+extern const trpi_config_part trpi_router_keys, trpi_shutdown_keys, trpi_flow_keys,
+    trpi_testkit_keys;
 
 /* Built-in types (routing_types.c). */
 extern const struct trpi_type_part trpi_router_types;

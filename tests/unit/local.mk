@@ -115,7 +115,11 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/bus_test.c \
 	tests/unit/pattern/category_test.c \
 	tests/unit/pattern/coordination_test.c \
+	tests/unit/pattern/coroutine_portable_test.c \
+	tests/unit/pattern/coroutine_test.c \
 	tests/unit/pattern/custom_test.c \
+	tests/unit/pattern/dataflow_schedules_test.c \
+	tests/unit/pattern/dataflow_test.c \
 	tests/unit/pattern/drain_test.c \
 	tests/unit/pattern/described_test.c \
 	tests/unit/pattern/durable_limits_test.c \
@@ -400,4 +404,4 @@ tests_unit_remote_control_tests_SOURCES = tests/unit/remote/control_lane_test.c 
 # A program as users have them: the shared library, the public API.
 check_PROGRAMS += tests/unit/actor/fault_tests
 tests_unit_actor_fault_tests_LDADD = tests/unit/libunit.la libtroupe.la $(CUNIT_LIBS)
-tests_unit_actor_fault_tests_SOURCES = tests/unit/actor/fault_test.c
+tests_unit_actor_fault_tests_SOURCES = tests/unit/actor/fault_test.c tests/unit/pattern/dataflow_fault_test.c

@@ -15,6 +15,8 @@
  *   fault-V3  The handler calls only async-signal-safe code: own formatting, write(), trylock.
  *   fault-V4  A handler that was installed before ours is called after it, and restored when the
  *       last system that asked has ended. (previous_handler_call, trpi_fault_close)
+ * Guests.  A guest (a flow) jumps on its own stack only, and an actor never off a guest's: a turn
+ *          that is nested in a guest is told by its cell (guest_runs).
  * Limits.  TRPI_FAULT_RANGES ranges; faults in further plugins are not trapped;
  *          TRPI_FAULT_STACK_BYTES of alternate stack a thread.
  *          A library that is linked statically shares its range with the actors' code: then "on" is
@@ -64,6 +66,7 @@ static _Thread_local struct {
     trp_ctx *ctx;
     void *stack;                /* the alternate one, owned */
     uintptr_t low, high;        /* the thread's stack; 0: unknown */
+    trpi_guest *guest;          /* what runs on a stack of its own; NULL: nothing */
     volatile sig_atomic_t busy; /* in the handler: a fault there is final */
     volatile sig_atomic_t told; /* one line a thread, also if a previous handler returns */
 } here __attribute__((tls_model("initial-exec")));
@@ -178,6 +181,11 @@ is_trusted(uintptr_t pc)
 
 #if defined(__x86_64__)
 #define FAULT_TRAP_SUPPORTED 1
+static bool
+stack_has(uintptr_t low, uintptr_t high, uintptr_t sp)
+{
+    return sp >= low && sp + sizeof sp <= high;
+}
 static uintptr_t
 pc_of(const ucontext_t *context)
 {
@@ -189,7 +197,10 @@ caller_of(const ucontext_t *context)
     uintptr_t sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 
     /* the return address that the call has just pushed */
-    return sp >= here.low && sp + sizeof sp <= here.high ? *(const uintptr_t *)sp : 0;
+    return stack_has(here.low, here.high, sp) ||
+                   (here.guest != NULL && stack_has(here.guest->low, here.guest->high, sp))
+               ? *(const uintptr_t *)sp
+               : 0;
 }
 #elif defined(__aarch64__)
 #define FAULT_TRAP_SUPPORTED 1
@@ -219,6 +230,13 @@ caller_of(const ucontext_t *context)
 }
 #endif
 
+/* Is it the guest's own code that runs, not a turn nested in it? */
+static bool
+guest_runs(const trp_ctx *ctx)
+{
+    return here.guest != NULL && here.guest->cell == ctx->cell;
+}
+
 /* fault-V2 */
 static bool
 may_trap(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *context)
@@ -226,7 +244,10 @@ may_trap(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t 
     uintptr_t pc = pc_of(context);
 
     if (ctx->system->options.fault_trap != TRP_FAULT_TRAP_ON || index >= TRAPPED ||
-        info->si_code <= 0 || ctx->cell == NULL || ctx->cell->ops != NULL || ctx->jump == NULL) {
+        info->si_code <= 0) {
+        return false;
+    }
+    if (!guest_runs(ctx) && (ctx->cell == NULL || ctx->cell->ops != NULL || ctx->jump == NULL)) {
         return false;
     }
     if (index < 2 && (uintptr_t)info->si_addr == pc) {
@@ -266,6 +287,12 @@ text_put_hex(text *t, uintptr_t number)
     text_put(t, digits + at);
 }
 
+static bool
+is_below_stack(uintptr_t low, uintptr_t address)
+{
+    return low != 0 && address < low && address + GUARD_REACH >= low;
+}
+
 /* "SIGSEGV at address 0x10, code 0x5555" */
 static void
 text_put_fault(text *t, int index, const siginfo_t *info, const ucontext_t *context)
@@ -274,8 +301,8 @@ text_put_fault(text *t, int index, const siginfo_t *info, const ucontext_t *cont
 
     text_put(t, names[index]);
     if (index < 2 && info->si_code > 0) {
-        if (here.low != 0 && address < here.low + GUARD_REACH &&
-            address + GUARD_REACH >= here.low) {
+        if (is_below_stack(here.low, address) ||
+            (here.guest != NULL && is_below_stack(here.guest->low, address))) {
             text_put(t, " (stack overflow)");
         }
         text_put(t, " at address ");
@@ -316,15 +343,20 @@ crash_line_write(const trp_ctx *ctx, int index, const siginfo_t *info, const uco
 
     text_put(&t, "troupe: ");
     text_put_fault(&t, index, info, context);
-    text_put(&t, ": actor ");
-    text_put_path(&t, ctx, ctx->cell);
+    if (guest_runs(ctx)) {
+        text_put(&t, ": flow ");
+        text_put(&t, here.guest->name);
+    } else {
+        text_put(&t, ": actor ");
+        text_put_path(&t, ctx, ctx->cell);
+    }
     text_put(&t, " of system ");
     text_put(&t, ctx->system->name);
-    if (ctx->cell->ops == NULL && ctx->cell->behaviour != NULL) {
+    if (!guest_runs(ctx) && ctx->cell->ops == NULL && ctx->cell->behaviour != NULL) {
         text_put(&t, ", behaviour ");
         text_put(&t, ctx->cell->behaviour->name);
     }
-    if (type != NULL) {
+    if (type != NULL && !guest_runs(ctx)) {
         text_put(&t, ", handling ");
         text_put(&t, type->name);
     }
@@ -367,10 +399,11 @@ on_fault(int number, siginfo_t *info, void *context)
     while (index < FAULTS - 1 && numbers[index] != number) {
         index++;
     }
-    if (ctx != NULL && ctx->cell != NULL && !here.busy) {
+    if (ctx != NULL && (ctx->cell != NULL || guest_runs(ctx)) && !here.busy) {
         here.busy = 1;
         if (may_trap(ctx, index, info, context)) {
-            trp_failure *what = &ctx->failure;
+            trpi_guest *guest = guest_runs(ctx) ? here.guest : NULL;
+            trp_failure *what = guest != NULL ? &guest->failure : &ctx->failure;
             text t = { what->reason, what->reason + sizeof what->reason - 1 };
 
             what->err = TRP_EFAULT;
@@ -380,6 +413,10 @@ on_fault(int number, siginfo_t *info, void *context)
             what->actor = ctx->self;
             text_put_fault(&t, index, info, context);
             here.busy = 0;
+            if (guest != NULL) {
+                ctx->turn.route_depth = guest->route_depth; /* it may leave a routing function */
+                _longjmp(guest->jump, 1);
+            }
             _longjmp(*ctx->jump, 1); /* signal mask unchanged: SA_NODEFER, empty sa_mask */
         }
         if (!here.told) {
@@ -470,6 +507,28 @@ trpi_fault_close(trp_system *system)
         handlers_remove();
     }
     pthread_mutex_unlock(&lock);
+}
+
+/* ---- guests ---------------------------------------------------------------------------------- */
+
+/* noinline: the caller may be on another thread than before */
+NOINLINE trpi_guest *
+trpi_guest_swap(trpi_guest *guest)
+{
+    trpi_guest *before = here.guest;
+
+    if (guest != NULL) {
+        guest->cell = here.ctx != NULL ? here.ctx->cell : NULL;
+        guest->route_depth = here.ctx != NULL ? here.ctx->turn.route_depth : 0;
+    }
+    here.guest = guest;
+    return before;
+}
+
+NOINLINE const trpi_guest *
+trpi_guest_here(void)
+{
+    return here.guest;
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */

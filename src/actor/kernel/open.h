@@ -2,6 +2,7 @@
 #ifndef TRPI_ACTOR_KERNEL_OPEN_H
 #define TRPI_ACTOR_KERNEL_OPEN_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -163,6 +164,21 @@ void trpi_msg_drop(trp_msg *msg);
 /* Trust the shared object that holds this address as a plugin: a fault in its code may become the
  * failure of the actor (fault-trap). Thread: any. */
 void trpi_fault_trust(const void *inside);
+
+/* ---- functions on stacks of their own -------------------------------------------------------- */
+/* A function on a stack that is not the thread's (a flow): a fault in it is its failure. */
+typedef struct trpi_guest {
+    jmp_buf jump;        /* target of its failures, on its own stack */
+    uintptr_t low, high; /* its stack */
+    const char *name;    /* for a crash line */
+    trp_failure failure; /* filled before a fault jumps */
+    const void *cell;    /* private: what the thread ran when the guest came */
+    uint8_t route_depth; /* private: as cell */
+} trpi_guest;
+/* From now on this thread runs guest (NULL: none). Return the one before. Thread: any. */
+trpi_guest *trpi_guest_swap(trpi_guest *guest);
+/* The guest that this thread runs. */
+const trpi_guest *trpi_guest_here(void);
 
 /* ---- dispatchers of routers ------------------------------------------------------------------ */
 /* Borrow a balancing dispatcher for the routees of one router; it is to be returned after the last
