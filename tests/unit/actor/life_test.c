@@ -352,7 +352,7 @@ an_actor_that_never_started_is_created_by_a_restart(void)
     }
 }
 
-/* SYS-18, SYS-22, SYS-19, LIFE-21 */
+/* SYS-18, SYS-22, SYS-19, LIFE-21, HOW-12 */
 static void
 a_name_is_free_again_only_after_the_end(void)
 {

@@ -182,6 +182,7 @@ cancelling_suppresses_a_tick_that_is_queued(void)
     stage_close(system);
 }
 
+/* HOW-10 */
 static void
 timers_end_with_the_instance(void)
 {

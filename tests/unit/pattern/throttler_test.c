@@ -62,7 +62,7 @@ clock_advance(uint32_t ms)
     UNIT_EQUAL(trp_testkit_advance(kit, ms), TRP_OK);
 }
 
-/* CONTRIB-37, CONTRIB-39: three a second: three at once, the others when a second has passed, each
+/* CONTRIB-37, CONTRIB-39, HOW-01: three a second: three at once, the others a second later, each
  * with the sender it came with */
 static void
 three_pass_at_once_and_the_others_wait(void)
