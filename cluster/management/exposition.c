@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -151,12 +152,77 @@ samples_write(struct writer *w, const char *name, const cJSON *samples)
 }
 
 static void
+head_write(struct writer *w, const char *name, size_t bytes, const char *help, const char *type)
+{
+    text_put(w, "# HELP ");
+    bytes_put(w, name, bytes);
+    text_put(w, " ");
+    escaped_put(w, help, SIZE_MAX);
+    text_put(w, "\n# TYPE ");
+    bytes_put(w, name, bytes);
+    text_put(w, type);
+}
+
+static void
+line_write(struct writer *w, const char *name, const char *suffix, const char *label, double value)
+{
+    text_put(w, name);
+    text_put(w, suffix);
+    text_put(w, label);
+    text_put(w, " ");
+    value_put(w, value);
+    text_put(w, "\n");
+}
+
+/* A histogram is written whole or not at all: exposition-E2. false: it is malformed. */
+static bool
+histogram_write(struct writer *w, const cJSON *family, const char *name, const char *help)
+{
+    const cJSON *buckets = cJSON_GetObjectItemCaseSensitive(family, "buckets"), *bucket = NULL;
+    const cJSON *sum = cJSON_GetObjectItemCaseSensitive(family, "sum");
+    const cJSON *count = cJSON_GetObjectItemCaseSensitive(family, "count");
+    if (!cJSON_IsNumber(sum) || !cJSON_IsNumber(count)) {
+        return false;
+    }
+    cJSON_ArrayForEach(bucket, buckets)
+    {
+        if (!cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(bucket, "le")) ||
+            !cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(bucket, "count"))) {
+            return false;
+        }
+    }
+    uint32_t series = (uint32_t)cJSON_GetArraySize(buckets) + 3;
+    if (series > TRPI_MANAGEMENT_SERIES_MAX - w->series) {
+        w->left_out += series;
+        return true;
+    }
+    w->series += series;
+    head_write(w, name, strlen(name), help, " histogram\n");
+    cJSON_ArrayForEach(bucket, buckets)
+    {
+        char label[48];
+        (void)snprintf(label, sizeof label, "{le=\"%.10g\"}",
+                       cJSON_GetObjectItemCaseSensitive(bucket, "le")->valuedouble);
+        line_write(w, name, "_bucket", label,
+                   cJSON_GetObjectItemCaseSensitive(bucket, "count")->valuedouble);
+    }
+    line_write(w, name, "_bucket", "{le=\"+Inf\"}", count->valuedouble);
+    line_write(w, name, "_sum", "", sum->valuedouble);
+    line_write(w, name, "_count", "", count->valuedouble);
+    return true;
+}
+
+static void
 family_write(struct writer *w, const cJSON *family)
 {
     const char *name = trpi_json_get_text(family, "name"),
                *type = trpi_json_get_text(family, "type");
     const char *help = trpi_json_get_text(family, "help");
     size_t bytes = name != NULL ? strlen(name) : 0;
+    if (is_name(name) && help != NULL && type != NULL && strcmp(type, "histogram") == 0) {
+        w->left_out += histogram_write(w, family, name, help) ? 0 : 1;
+        return;
+    }
     bool is_counter = type != NULL && strcmp(type, "counter") == 0;
     if (!is_name(name) || help == NULL || (!is_counter && (!type || strcmp(type, "gauge") != 0)) ||
         (is_counter && (bytes < 7 || strcmp(name + bytes - 6, "_total") != 0))) {
@@ -165,13 +231,7 @@ family_write(struct writer *w, const cJSON *family)
     }
     /* OpenMetrics names the family of a counter without the suffix of its series */
     size_t shown = is_counter && w->openmetrics ? bytes - 6 : bytes;
-    text_put(w, "# HELP ");
-    bytes_put(w, name, shown);
-    text_put(w, " ");
-    escaped_put(w, help, SIZE_MAX);
-    text_put(w, "\n# TYPE ");
-    bytes_put(w, name, shown);
-    text_put(w, is_counter ? " counter\n" : " gauge\n");
+    head_write(w, name, shown, help, is_counter ? " counter\n" : " gauge\n");
     samples_write(w, name, cJSON_GetObjectItemCaseSensitive(family, "samples"));
 }
 

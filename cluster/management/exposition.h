@@ -19,7 +19,8 @@
 /* Does a client that sends this Accept header read OpenMetrics? NULL: it does not. */
 bool trpi_management_accepts_openmetrics(const char *accept);
 
-/* Write families ([{"name","type","help","samples":[{"labels":{},"value":1}]}]) as text. A family
+/* Write families ([{"name","type","help","samples":[{"labels":{},"value":1}]}], of a
+ * histogram "buckets":[{"le":1,"count":1}],"sum":1,"count":1) as text. A family
  * or sample that is malformed is left out. NULL: no memory; else cJSON_free(). */
 char *trpi_management_exposition(const cJSON *families, bool openmetrics);
 

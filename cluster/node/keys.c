@@ -58,6 +58,10 @@ static const trpi_config_row management_rows[] = {
       NULL,
       "/health/alive and `troupe check alive` fail when work has waited on the default dispatcher "
       "and none of its workers has ended a turn for so long; also without the API." },
+    { "management.metrics-names", INT, TEXT_OF(TRPI_MANAGEMENT_METRICS_NAMES_DEFAULT), 1,
+      TRPI_MANAGEMENT_METRICS_NAMES_MAX, NULL,
+      "Behaviours, dispatchers, topics, types of entities, groups of paths that have series of "
+      "their own; the others are summed as \"other\"." },
     { "management.tls.cert", TEXT, "", 0, 0, NULL,
       "PEM file with the certificate of the API; empty: remote.tls.cert beyond loopback, no TLS on "
       "it." },

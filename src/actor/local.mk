@@ -7,7 +7,7 @@ actor_sources += src/actor/kernel/bounded_mailbox.c src/actor/kernel/mailbox_ord
 	src/actor/kernel/cell.c src/actor/kernel/throttle.c src/actor/kernel/send_budget.c src/actor/kernel/ctx.c src/actor/kernel/dispatcher.c src/actor/kernel/dispatcher_table.c \
 	src/actor/kernel/dead.c src/actor/kernel/entity.c src/actor/kernel/tell_entity.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/guard.c src/actor/kernel/guard_open.c src/actor/kernel/held.c src/actor/kernel/nested_turn.c src/actor/kernel/in_place.c src/actor/kernel/trace.c src/actor/kernel/trailer.c src/actor/kernel/kernel_types.c \
 	src/actor/kernel/mailbox_check.c src/actor/kernel/misuse.c src/actor/kernel/msg.c src/actor/kernel/msg_owned.c src/actor/kernel/peek.c src/actor/kernel/ref_map.c \
-	src/actor/kernel/run.c src/actor/kernel/run_ended.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c \
+	src/actor/kernel/run.c src/actor/kernel/run_ended.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c src/actor/kernel/timed.c \
 	src/actor/kernel/shared_mailbox.c src/actor/kernel/tell.c src/actor/kernel/tell_carrying.c src/actor/kernel/tell_run.c src/actor/kernel/tell_forms.c src/actor/kernel/type.c
 
 # numbers of nodes, and the cells that carry messages to them
@@ -26,7 +26,7 @@ actor_sources += src/actor/settings/keys.c src/actor/settings/options.c src/acto
 # what an actor is besides its messages: start to end, children, supervision, watch, ask, timers
 actor_sources += src/actor/life/ahead.c src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \
 	src/actor/life/dead_letter.c src/actor/life/receive_filter.c src/actor/life/guardian.c src/actor/life/life.c src/actor/life/life_types.c \
-	src/actor/life/live.c src/actor/life/look.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
+	src/actor/life/live.c src/actor/life/look.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/observed_names.c src/actor/life/orders.c \
 	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/round_trip.c src/actor/life/routed.c src/actor/life/scheduler.c \
 	src/actor/life/select.c src/actor/life/service.c src/actor/life/spawn.c src/actor/life/stash.c \
 	src/actor/life/restart_later.c src/actor/life/sample.c src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/watch.c
@@ -36,7 +36,8 @@ actor_sources += src/actor/distribution/deployed.c src/actor/distribution/child_
 	src/actor/distribution/child_proxy_step.c src/actor/distribution/inbound.c
 
 # a system: its birth and end, extensions, loggers
-actor_sources += src/actor/system/after.c src/actor/system/extension.c src/actor/system/logger.c src/actor/system/stall.c src/actor/system/stop.c \
+actor_sources += src/actor/system/after.c src/actor/system/extension.c src/actor/system/logger.c \
+	src/actor/system/observe.c src/actor/system/observe_rows.c src/actor/system/observe_walk.c src/actor/system/stall.c src/actor/system/stop.c \
 	src/actor/system/system.c src/actor/system/tables.c src/actor/system/test_actor.c
 
 pkginclude_HEADERS += include/troupe/path.h include/troupe/log.h include/troupe/scheduler.h include/troupe/dispatcher.h \

@@ -20,3 +20,7 @@ test_programs += tests/system/journal_postgres
 tests_system_journal_postgres_SOURCES = tests/system/journal_postgres.c \
 	tests/system/journal_postgres_delete.c
 tests_system_journal_postgres_LDADD = $(TEST_LDADD)
+noinst_LTLIBRARIES += tests/system/many.la
+tests_system_many_la_SOURCES = tests/system/many.c
+tests_system_many_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_many_la_LIBADD = libtroupe.la

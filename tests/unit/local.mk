@@ -76,6 +76,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/misuse_test.c \
 	tests/unit/actor/msg_test.c \
 	tests/unit/actor/name_test.c \
+	tests/unit/actor/observe_test.c \
 	tests/unit/actor/overload_test.c \
 	tests/unit/actor/path_test.c \
 	tests/unit/actor/peek_test.c \
@@ -358,6 +359,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/doctor_test.c \
 	tests/unit/node/fault_test.c \
 	tests/unit/node/health_test.c \
+	tests/unit/node/figures_test.c \
 	tests/unit/node/logs_test.c \
 	tests/unit/node/node_end_test.c \
 	tests/unit/node/node_limits_test.c \

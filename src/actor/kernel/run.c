@@ -26,16 +26,16 @@
  *          ends when a sender does not finish its push (it was preempted).
  * Tests.   tests/unit/actor/tell_test.c, life_test.c, tests/stress/churn_test.c
  */
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/cells.h"
 #include "actor/kernel/dispatcher.h"
+#include "actor/kernel/extra.h"
 #include "actor/kernel/fault.h"
 #include "actor/kernel/guard.h"
 #include "actor/kernel/mailbox.h"
+#include "actor/kernel/timed.h"
 #include "actor/kernel/stats.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/shared_mailbox.h"
@@ -71,18 +71,6 @@ takes_any_generation(const trpi_cell *cell)
 
 /* ---- failure --------------------------------------------------------------------------------- */
 
-/* Fill ctx->failure for an error that a function returned. */
-static void
-failure_set(trp_ctx *ctx, trp_err err)
-{
-    ctx->failure.err = err;
-    ctx->failure.code = 0;
-    ctx->failure.file = NULL;
-    ctx->failure.line = 0;
-    ctx->failure.actor = ctx->self;
-    (void)snprintf(ctx->failure.reason, sizeof ctx->failure.reason, "%s", trp_strerror(err));
-}
-
 trp_err
 trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
 {
@@ -95,7 +83,7 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
     if (_setjmp(here) == 0) {
         err = fn(ctx, arg);
         if (err != TRP_OK) {
-            failure_set(ctx, err);
+            trpi_failure_fill(&ctx->failure, ctx->self, err, NULL);
         }
     } else {
         err = ctx->failure.err;
@@ -139,7 +127,7 @@ count_received(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
     if (err == TRP_EUNHANDLED) {
         err = trpi_run_guarded(ctx, call_unhandled, msg);
     } else if (err != TRP_OK) {
-        failure_set(ctx, err);
+        trpi_failure_fill(&ctx->failure, ctx->self, err, NULL);
     }
     if (err != TRP_OK) {
         ctx->system->hooks->failed(ctx, cell, &ctx->failure, msg);
@@ -700,9 +688,21 @@ turn_bounded(trp_ctx *ctx, trpi_cell *cell)
     return result;
 }
 
+/* Continue a turn whose next message may be one that is to be timed (timed.c). */
+static NOINLINE trpi_run_result
+turn_timed(trp_ctx *ctx, trpi_cell *cell)
+{
+    uint64_t begun_ns = trpi_timed_begin(ctx, cell);
+
+    return trpi_timed_end(ctx, begun_ns, turn_continue(ctx, cell));
+}
+
 static NOINLINE trpi_run_result
 turn_continue(trp_ctx *ctx, trpi_cell *cell)
 {
+    if (UNLIKELY(ctx->timed.slot != 0)) {
+        return turn_timed(ctx, cell);
+    }
     return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOUNDED)
                ? turn_bounded(ctx, cell)
                : turn_loop(ctx, cell, TURN_ANY);

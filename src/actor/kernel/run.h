@@ -161,6 +161,14 @@ struct trp_ctx {
     /* 16: elsewhere GCC computes an entry's address twice, three instructions a tell */
     _Alignas(16) trpi_chain chains[TRPI_CHAINS];
     trpi_gather gather;
+    /* The next message of this cell is to be timed, if a turn comes to it in its rare part
+     * (run.c:turn_timed). slot 0: none. */
+    struct {
+        uint32_t slot, generation;
+        uint64_t number;
+        void (*fn)(void *arg, uint64_t number, uint64_t ns);
+        void *arg;
+    } timed;
 };
 
 _Static_assert(offsetof(struct trp_ctx, log_gate) == 0, "trp_log_wants() reads it inline");

@@ -51,6 +51,8 @@ struct trp_system {
     struct trpi_dispatchers *dispatchers;
     struct trpi_mailbox_types *mailbox_types;
     struct trpi_stall *stall; /* NULL: off */
+    /* observe.h; NULL: nobody has looked; release/acquire, set once */
+    _Atomic(struct trpi_observe *) observe;
     struct trpi_guard *guard; /* guard.h */
     struct trpi_trace *trace; /* trace.h */
     struct trpi_directory *directory;

@@ -199,6 +199,8 @@ life_free(trp_system *system)
     trpi_mutex_destroy(&life->user.lock);
     trpi_mutex_destroy(&life->system.lock);
     trpi_cond_fini(&life->cond);
+    trpi_mutex_destroy(&life->restarts_lock);
+    trpi_free(life->restarts);
     trpi_free(life);
     system->life = NULL;
 }
@@ -216,6 +218,7 @@ trpi_life_system_new(trp_system *system)
     pthread_mutex_init(&life->user.lock, NULL);
     pthread_mutex_init(&life->system.lock, NULL);
     trpi_cond_init(&life->cond);
+    pthread_mutex_init(&life->restarts_lock, NULL);
     err = trpi_registry_new(trpi_world_random(system->world), &system->registry);
     if (err == TRP_OK) {
         err = trpi_event_stream_new(&system->events);

@@ -49,6 +49,8 @@ typedef struct trpi_life_system {
     void *dead_watch_arg;                        /* written before the next, once */
     _Atomic(trpi_dead_fn) dead_watch;            /* NULL: nobody; release / acquire */
     _Atomic(trpi_carried_fn) carried;            /* release / acquire; NULL: as they are */
+    pthread_mutex_t restarts_lock;               /* a leaf: restarts */
+    struct trpi_observed_names *restarts;        /* NULL: there were none */
 } trpi_life;
 
 /* ---- children.c: runner of the parent -------------------------------------------------------- */
@@ -212,6 +214,9 @@ void trpi_filter_active_set(trpi_cell *cell, bool active); /* runner */
 void trpi_filter_active_send(trp_ctx *ctx, trp_ref ref, bool active);
 /* The behaviour of a live actor, read from any thread; NULL: the cell is no actor, or has ended. */
 const trp_behaviour *trpi_look_behaviour(const trpi_cell *cell, uint32_t generation);
+
+/* observed_names.c: an actor was restarted; its runner. */
+void trpi_restart_note(trp_ctx *ctx, const trpi_cell *cell);
 
 /* ---- pending.c ------------------------------------------------------------------------------- */
 void trpi_errand_run(trpi_cell *cell, void *errand); /* runner */

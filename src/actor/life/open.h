@@ -3,6 +3,7 @@
 #define TRPI_ACTOR_LIFE_OPEN_H
 
 #include "actor/kernel/open.h"
+#include "actor/life/observed.h"
 #include "base/buffer.h"
 
 /* ---- dead letters ---------------------------------------------------------------------------- */

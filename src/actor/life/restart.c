@@ -140,6 +140,7 @@ trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell)
     if (err == TRP_OK) {
         cell->marks |= TRPI_MARK_STARTED | TRPI_MARK_CREATED;
         trpi_count(ctx, &ctx->stats->restarts, 1);
+        trpi_restart_note(ctx, cell);
         trpi_life_trace(ctx, cell, "restarted", nobody);
         if (cell->extra != NULL) {
             cell->extra->restarted++;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "actor/kernel/bounded_mailbox.h"
+#include "actor/system/observe.h"
 #include "actor/system/stall.h"
 #include "actor/kernel/cells.h"
 #include "actor/naming/directory.h"
@@ -154,6 +155,7 @@ system_destroy(trp_system *system)
     trpi_dispatchers_free(system);
     trpi_mailbox_types_free(system);
     trpi_stall_free(system);
+    trpi_observe_free(system);
     trpi_guard_free(system->guard);
     trpi_trace_system_free(system);
     trpi_behaviours_free(system->behaviours);

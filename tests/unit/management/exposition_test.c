@@ -69,10 +69,32 @@ what_is_malformed_is_left_out(void)
             false, "# HELP a \n# TYPE a gauge\n" LEFT_OUT("4"));
 }
 
-static char *
-many(uint32_t count, const char *label)
+#define HISTOGRAM                                                                                  \
+    "{\"name\":\"h_seconds\",\"type\":\"histogram\",\"help\":\"H.\",\"buckets\":[{\"le\":1e-06,"   \
+    "\"count\":2},{\"le\":2.5,\"count\":3}],\"sum\":7.5,\"count\":4}"
+
+static void
+histograms_become_buckets(void)
 {
-    cJSON *families = cJSON_CreateArray(), *family = cJSON_CreateObject();
+    static const char text[] =
+        "# HELP h_seconds H.\n# TYPE h_seconds histogram\nh_seconds_bucket{le=\"1e-06\"} 2\n"
+        "h_seconds_bucket{le=\"2.5\"} 3\nh_seconds_bucket{le=\"+Inf\"} 4\nh_seconds_sum 7.5\n"
+        "h_seconds_count 4\n";
+    char expected[1024];
+    (void)snprintf(expected, sizeof expected, "%s" LEFT_OUT("0"), text);
+    written("[" HISTOGRAM "]", false, expected);
+    (void)snprintf(expected, sizeof expected, "%s" LEFT_OUT("0") "# EOF\n", text);
+    written("[" HISTOGRAM "]", true, expected);
+    written(
+        "[{\"name\":\"h\",\"type\":\"histogram\",\"help\":\"H.\",\"sum\":1},{\"name\":\"h\","
+        "\"type\":\"histogram\",\"help\":\"H.\",\"sum\":1,\"count\":1,\"buckets\":[{\"le\":1}]}]",
+        false, LEFT_OUT("2"));
+}
+
+static char *
+many_before(uint32_t count, const char *label, const char *after)
+{
+    cJSON *families = cJSON_CreateArray(), *family = cJSON_CreateObject(), *last = NULL;
     UNIT_TRUE(trpi_json_add_text(family, "name", "a") &&
               trpi_json_add_text(family, "type", "gauge") &&
               trpi_json_add_text(family, "help", ""));
@@ -85,9 +107,32 @@ many(uint32_t count, const char *label)
                   trpi_json_append(samples, sample, trpi_json_add_i64(sample, "value", i)));
     }
     UNIT_TRUE(trpi_json_append(families, family, true));
+    if (after != NULL) {
+        UNIT_REQUIRE(trpi_json_parse(after, strlen(after), &last, NULL) == TRP_OK);
+        UNIT_TRUE(trpi_json_append(families, last, true));
+    }
     char *text = trpi_management_exposition(families, false);
     cJSON_Delete(families);
     return text;
+}
+
+static char *
+many(uint32_t count, const char *label)
+{
+    return many_before(count, label, NULL);
+}
+
+static void
+a_histogram_is_written_whole_or_not_at_all(void)
+{
+    char *text = many_before(TRPI_MANAGEMENT_SERIES_MAX - 5, "name", HISTOGRAM);
+    UNIT_TRUE(text != NULL && strstr(text, "h_seconds_count 4\n") != NULL);
+    UNIT_TRUE(text != NULL && strstr(text, "troupe_metrics_left_out 0\n") != NULL);
+    cJSON_free(text);
+    text = many_before(TRPI_MANAGEMENT_SERIES_MAX - 4, "name", HISTOGRAM);
+    UNIT_TRUE(text != NULL && strstr(text, "h_seconds") == NULL);
+    UNIT_TRUE(text != NULL && strstr(text, "troupe_metrics_left_out 5\n") != NULL);
+    cJSON_free(text);
 }
 
 static void
@@ -123,6 +168,8 @@ UNIT_BEGIN("management_exposition")
 UNIT(families_become_text)
 UNIT(labels_are_escaped_and_cut)
 UNIT(what_is_malformed_is_left_out)
+UNIT(histograms_become_buckets)
+UNIT(a_histogram_is_written_whole_or_not_at_all)
 UNIT(series_are_limited_but_for_those_of_peers)
 UNIT(openmetrics_is_sent_to_clients_that_ask)
 UNIT_END
