@@ -296,6 +296,7 @@ int trpi_cli_run_member_status(trpi_cli *cli);
 int trpi_cli_run_unreachable(trpi_cli *cli);
 int trpi_cli_run_peers(trpi_cli *cli);
 int trpi_cli_run_singleton(trpi_cli *cli);
+int trpi_cli_run_top(trpi_cli *cli);
 int trpi_cli_run_topics(trpi_cli *cli);
 int trpi_cli_run_publish(trpi_cli *cli);
 int trpi_cli_run_shards(trpi_cli *cli);

@@ -451,6 +451,25 @@ const trpi_cli_command trpi_cli_commands[] = {
       .completes = 'p',
       .run = trpi_cli_run_tree },
 
+    { .name = "top",
+      .group = TRPI_CLI_OBSERVE,
+      .usage = "[--count N]",
+      .summary = "the actors of this node that want attention, the most urgent first",
+      .text =
+          "First those that hold their thread with one message, then by the age of a message that "
+          "waits, by the depth\nof the mailbox, by the rate. MBOX: messages that waited (?: the "
+          "actor "
+          "has not come to the last one yet);\nAGE: a message waits for so long; WAIT, RUN: of the "
+          "last sample. The node looks at its actors until a\nminute after the last request; that "
+          "asks none of them, so stuck ones are seen, too.\nOn a terminal it is drawn anew every 2 "
+          "s "
+          "(--watch=SECS) until Ctrl-C, the only key; else it is printed once.\n--count N ends "
+          "after "
+          "N; -o name prints the paths.\n",
+      .flags = BIT(WATCH) | BIT(COUNT),
+      .outputs = ANSWER | TRPI_CLI_OUT(NAME),
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_top },
     { .name = "deadletters",
       .group = TRPI_CLI_OBSERVE,
       .usage = "[-f] [--count N]",

@@ -21,6 +21,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_TOPICS:
     case TRPI_CONTROL_METRICS:
     case TRPI_CONTROL_ALIVE:
+    case TRPI_CONTROL_TOP:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -122,6 +123,9 @@ serve_service(trp_node *node, trpi_call *call)
     case TRPI_CONTROL_TRACE:
         trpi_node_serve_trace(node, call);
         return;
+    case TRPI_CONTROL_TOP:
+        trpi_node_serve_top(node, call);
+        return;
     case TRPI_CONTROL_REACH:
         trpi_node_serve_reach(node, call);
         return;
@@ -210,6 +214,7 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     case TRPI_CONTROL_ALIVE:
     case TRPI_CONTROL_RELOAD:
     case TRPI_CONTROL_TRACE:
+    case TRPI_CONTROL_TOP:
         serve_service(node, call);
         return;
     }

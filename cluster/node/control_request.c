@@ -58,6 +58,7 @@ static const struct {
     { "alive", TRPI_CONTROL_ALIVE, false },
     { "reload", TRPI_CONTROL_RELOAD, false },
     { "trace", TRPI_CONTROL_TRACE, false },
+    { "top", TRPI_CONTROL_TOP, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -475,6 +476,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_READY:
     case TRPI_CONTROL_ALIVE:
     case TRPI_CONTROL_RELOAD:
+    case TRPI_CONTROL_TOP:
         return TRP_OK;
     case TRPI_CONTROL_LOGS:
         return level_check(request, refusal) != TRP_OK ? TRP_EINVAL

@@ -48,7 +48,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_READY,
     TRPI_CONTROL_ALIVE,
     TRPI_CONTROL_RELOAD,
-    TRPI_CONTROL_TRACE
+    TRPI_CONTROL_TRACE,
+    TRPI_CONTROL_TOP
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

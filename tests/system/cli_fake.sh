@@ -39,6 +39,7 @@ singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"wo
 shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"hosts","why":null,"shards":1000,"here":600,"entities":12,"kept":0,"coordinator":"$A","coordinates":true,"ready":true,"coordinatorMs":61000,"nodes":[{"node":"$A","shards":600,"state":"hosts"},{"node":"$B","shards":400,"state":"leaving"}],"waitsCount":1,"waitsMs":7000,"waits":"shard 7 moves: its entities on $B have not ended"}]}
 doctor {"ok":true,"selfNode":"$A","healthy":false,"failures":1,"warnings":1,"findings":[{"id":"joined","level":"ok","evidence":"this node is Up","advice":null,"page":"docs/doctor.md"},{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"},{"id":"clock","level":"warn","evidence":"B is 1.8 s ahead","advice":"start a time service","page":"docs/doctor.md"}],"elapsedMs":1100}
 stop {"ok":true,"path":"$A/user/a","action":"stop","dryRun":false}
+top {"ok":true,"selfNode":"$A","system":"demo","actors":1204,"handled":"17000","deadLetters":"3","walkAgeMs":310.5,"active":3,"suspended":1,"overloaded":1,"rows":[{"path":"/user/vault","behaviour":"vault","dispatcher":"default","messagesPerS":0,"mailbox":null,"ageMs":61000,"waitMs":null,"runMs":null,"heldMs":62000,"suspended":false,"handled":"7"},{"path":"/user/orders/w-3","behaviour":"order","dispatcher":"default","messagesPerS":1900.4,"mailbox":3100,"ageMs":null,"waitMs":2.14,"runMs":0.41,"heldMs":null,"suspended":true,"handled":"16000"}]}
 deadletters {"ok":true,"selfNode":"$A","total":1204,"byReason":{"no-such-actor":1000,"mailbox-full":204},"deadLetters":[{"number":"1203","time":"2026-11-20T12:04:10.113Z","reason":"no-such-actor","type":"bank.add","bytes":24,"sender":"/user/client","recipient":"/user/countr","nearest":"/user/counter"},{"number":"1204","time":"2026-11-20T12:04:11.870Z","reason":"told-to-nobody","type":null,"bytes":1180,"sender":null,"recipient":null,"nearest":null}],"missed":3,"next":"1204"}
 logs {"ok":true,"selfNode":"$A","lines":[{"number":"17","timestamp":"2026-11-20T12:04:10.113Z","severityText":"warning","severityNumber":13,"scope":{"name":"vault"},"body":"the vault is open door=7","attributes":{"door":"7"}}],"missed":1,"next":"17"}
 entity {"ok":true,"type":"order","id":"4711","shard":17,"node":"$B","here":false,"state":"on another node"}
@@ -187,6 +188,15 @@ is stop_prints_the_path "$(cat "$work/out")" "stop: $A/user/a"
 expect kill_is_planned 0 good kill /user/a --dry-run
 has kill_is_a_word_of_the_request '"action":"kill","dryRun":true' "$work/requests"
 # LIFE-15
+expect top_table 0 good top
+is top_has_the_most_urgent_first "$(cat "$work/out")" "demo@10.0.0.1:2552  1,204 actors  3 active  0 msg/s  dead letters 3
+PATH              MSG/S  MBOX   AGE    WAIT   RUN    BEHAVIOUR  NOW
+/user/vault       0      ?      1m01s  -      -      vault      one message for 1m02s
+/user/orders/w-3  1,900  3,100  -      2.1ms  410us  order      waits for its supervisor"
+expect top_as_names 0 good top -o name
+is top_names_are_paths "$(tr '\n' ' ' <"$work/out")" "/user/vault /user/orders/w-3 "
+expect top_as_json 0 good top -o jsonl
+has top_json '"heldMs":62000'
 expect deadletters_table 0 good deadletters
 is deadletters_one_line_each "$(cat "$work/out")" "12:04:10.113  no-such-actor     /user/client -> /user/countr  bank.add, 24 B  (did you mean /user/counter?)
 12:04:11.870  told-to-nobody    nobody -> nobody  -, 1,180 B"

@@ -112,6 +112,9 @@ topics_are_listed_and_published_to(void)
     UNIT_TRUE(r.path == NULL);
     UNIT_EQUAL(r.timeout_ms, TRPI_CTL_TIMEOUT_MS_DEFAULT);
     trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"top\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_TOP);
+    trpi_control_request_fini(&r);
     r = accepted("{\"cmd\":\"topics\",\"path\":\"weather/*\"}");
     UNIT_TEXT(r.path, "weather/*");
     trpi_control_request_fini(&r);
