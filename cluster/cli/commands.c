@@ -511,7 +511,7 @@ const trpi_cli_command trpi_cli_commands[] = {
           "both), in the mailbox (wait) and in the handler (run). Each member keeps its last\n"
           "4,096 hops. --format dot is for graphviz, chrome for Perfetto, otlp for a collector of "
           "OpenTelemetry.\n",
-      .flags = BIT(PATH) | BIT(SAMPLE) | BIT(FORMAT),
+      .flags = BIT(PATH) | BIT(SAMPLE) | BIT(FORMAT) | REMOTE,
       .outputs = ANSWER,
       .args_min = 1,
       .args_max = 1,

@@ -38,7 +38,8 @@ static const struct {
     { "dead", TRPI_MANAGEMENT_FLAG },        { "rebalance", TRPI_MANAGEMENT_FLAG },
     { "follow", TRPI_MANAGEMENT_FLAG },      { "timeoutMs", TRPI_MANAGEMENT_NUMBER },
     { "depth", TRPI_MANAGEMENT_NUMBER },     { "count", TRPI_MANAGEMENT_NUMBER },
-    { "uids", TRPI_MANAGEMENT_LIST },
+    { "text", TRPI_MANAGEMENT_TEXT },        { "action", TRPI_MANAGEMENT_TEXT },
+    { "oneIn", TRPI_MANAGEMENT_NUMBER },     { "uids", TRPI_MANAGEMENT_LIST },
 };
 
 trpi_management_field

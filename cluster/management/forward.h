@@ -42,6 +42,11 @@
         FORWARD("GET", "doctor", PROTECTED,                                                        \
                 "Findings about this node and its cluster; takes a second or a few.",              \
                 "timeoutMs"),                                                                      \
+        FORWARD("GET", "trace", PROTECTED,                                                         \
+                "The hops of a trace on all members; the latest one where `text` is not given.",   \
+                "text timeoutMs"),                                                                 \
+        FORWARD("POST", "trace", WRITE, "Actors of this node are sampled, or no longer.",          \
+                "action path oneIn timeoutMs"),                                                    \
         FORWARD("POST", "leave", WRITE,                                                            \
                 "A member leaves; answered when it is gone, or `wait` is "                         \
                 "false.",                                                                          \

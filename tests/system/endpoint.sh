@@ -91,12 +91,15 @@ ended a_long_wait_is_not_cut_off "$patient" 0
 # ---- who may what
 open() { tool --endpoint "$one_url" "$@"; }
 expect reads_of_the_cluster_are_open_on_loopback 0 open members
-for command in tree deadletters logs doctor; do
-    expect "${command}_needs_a_token" 77 open $command
-    has "${command}_says_which" "hint: --token-file" "$work/err"
+for command in tree deadletters logs doctor "trace last"; do
+    # shellcheck disable=SC2086 # words
+    expect "${command% *}_needs_a_token" 77 open $command
+    has "${command% *}_says_which" "hint: --token-file" "$work/err"
 done
 expect a_reader_may_not_order 77 far leave "$two_address"
 has it_says_what_is_needed "not-a-writer" "$work/err"
+expect a_reader_may_not_sample 77 far trace start --path /user/echo
+expect a_reader_may_look_for_traces 68 far trace last
 cp "$work/readers" "$work/open"
 chmod 644 "$work/open"
 expect a_token_that_others_may_read_is_78 78 tool --endpoint "$one_url" --token-file "$work/open" members
@@ -112,6 +115,9 @@ expect other_commands_do_not_take_it 64 tool --endpoint "$one_url" ping /user/ec
 
 # ---- orders
 order() { tool --endpoint "$one_url" --token-file "$work/writers" "$@"; }
+expect a_writer_may_sample 0 order trace start --path /user/echo --sample 1/10
+has it_is_sampled "/user/echo  1/10"
+expect a_writer_ends_it 0 order trace stop --path /user/echo
 expect down_is_looked_at 0 order down "$two_address" --dry-run
 has it_tells_the_plan "would mark $two_address"
 expect down_of_an_unknown_member_is_68 68 order down nobody:1 --yes

@@ -100,7 +100,7 @@ static void
 only_a_credential_reads_of_actors_or_holds_a_connection_for_long(void)
 {
     static const char *const guarded[] = { "/control/tree", "/control/deadletters", "/control/logs",
-                                           "/control/doctor" };
+                                           "/control/doctor", "/control/trace" };
     uint32_t wait_ms = 1;
     for (size_t i = 0; i < sizeof guarded / sizeof guarded[0]; i++) {
         UNIT_EQUAL(seen_by(guarded[i], NULL, &wait_ms), 401);

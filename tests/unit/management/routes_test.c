@@ -163,7 +163,7 @@ read_only_refuses_every_write_as_not_there(void)
             writes++;
         }
     }
-    UNIT_EQUAL(writes, 6);
+    UNIT_EQUAL(writes, 7);
 }
 
 static void
