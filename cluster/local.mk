@@ -34,6 +34,8 @@ troupe_sources += src/base/phi.c src/base/pack.c \
 	cluster/engine/membership_gossip.c \
 	cluster/engine/membership_leader.c \
 	cluster/engine/membership_prove.c \
+	cluster/engine/marks.c \
+	cluster/engine/membership_marks.c \
 	cluster/engine/membership_removed.c \
 	cluster/engine/membership_seed.c \
 	cluster/engine/vclock.c \

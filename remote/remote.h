@@ -43,6 +43,16 @@ trp_err trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
                                  enum trpi_control_channel channel, const void *bytes,
                                  size_t count);
 
+/* Does that incarnation take gossip of drained members (TRPI_FEATURE_MARKS)? UNKNOWN: it was not
+ * met. Thread: any; never blocks. */
+typedef enum trpi_takes {
+    TRPI_TAKES_UNKNOWN = 0,
+    TRPI_TAKES_NO = 1,
+    TRPI_TAKES_YES = 2
+} trpi_takes;
+trpi_takes trpi_remote_takes_marks(trpi_remote *remote, const trpi_node_id *id);
+bool trpi_remote_offers_marks(const trpi_remote *remote); /* this node does */
+
 /* No more communication with that incarnation; its watchers are told. Thread: any. */
 void trpi_remote_quarantine(trpi_remote *remote, const trpi_node_id *id, const char *reason);
 

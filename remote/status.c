@@ -155,6 +155,27 @@ trpi_remote_problem(trpi_remote *remote, const trpi_address *address, char *ret_
     return is;
 }
 
+trpi_takes
+trpi_remote_takes_marks(trpi_remote *remote, const trpi_node_id *id)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, &id->address, false, &peer) != TRP_OK) {
+        return TRPI_TAKES_UNKNOWN;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool met = trpi_peer_uid(peer) == id->uid && trpi_agreed_minor(&peer->agreed) != 0;
+    bool takes = (trpi_agreed_features(&peer->agreed) & TRPI_FEATURE_MARKS) != 0;
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return !met ? TRPI_TAKES_UNKNOWN : takes ? TRPI_TAKES_YES : TRPI_TAKES_NO;
+}
+
+bool
+trpi_remote_offers_marks(const trpi_remote *remote)
+{
+    return (trpi_features_own(remote) & TRPI_FEATURE_MARKS) != 0;
+}
+
 bool
 trpi_remote_foreign_heard(trpi_remote *remote, const trpi_address *address, uint64_t *ret_uid)
 {

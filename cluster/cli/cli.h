@@ -219,6 +219,7 @@ void trpi_cli_note(const trpi_cli *cli, const char *format, ...)
 void trpi_cli_print_json(const trpi_cli *cli, const cJSON *json);
 /* Print the reasons in a reply of why or status, each with its advice below. */
 void trpi_cli_print_reasons(const cJSON *reply);
+void trpi_cli_print_drained(const cJSON *reply); /* a line for each drained member */
 void trpi_cli_flush(void); /* a write error ends the program: 0 for a closed pipe, else 70 */
 char *trpi_cli_age(double ms, char buffer[24]);         /* "3m12s", "4s", "120ms" */
 char *trpi_cli_grouped(double number, char buffer[32]); /* "1,204" */
@@ -317,6 +318,8 @@ int trpi_cli_run_is_available(trpi_cli *cli);
 int trpi_cli_run_join(trpi_cli *cli);
 int trpi_cli_run_leave(trpi_cli *cli);
 int trpi_cli_run_down(trpi_cli *cli);
+int trpi_cli_run_drain(trpi_cli *cli);
+int trpi_cli_run_undrain(trpi_cli *cli);
 int trpi_cli_run_shutdown(trpi_cli *cli);
 int trpi_cli_run_events(trpi_cli *cli);
 int trpi_cli_run_wait(trpi_cli *cli);

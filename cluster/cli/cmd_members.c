@@ -117,9 +117,9 @@ list_join(const cJSON *list, char *buffer, size_t bytes)
     }
 }
 
-/* Write the last column: "leader oldest", "seen by 2 of 2, 6s". */
+/* Write the last column: "leader oldest", "drained", "seen by 2 of 2, 6s". */
 static void
-remark_write(const cJSON *reply, const char *address, char *buffer, size_t bytes)
+remark_write(const cJSON *reply, const char *address, bool drained, char *buffer, size_t bytes)
 {
     const cJSON *entry = unreachable_find(reply, address);
     bool leader = text_equal(trpi_json_get_text(reply, "leader"), address);
@@ -133,6 +133,10 @@ remark_write(const cJSON *reply, const char *address, char *buffer, size_t bytes
     } else {
         (void)snprintf(buffer, bytes, "%s%s%s", leader ? "leader" : "", leader && oldest ? " " : "",
                        oldest ? "oldest" : "");
+    }
+    if (drained) {
+        size_t used = strlen(buffer);
+        (void)snprintf(buffer + used, bytes - used, "%sdrained", used > 0 ? " " : "");
     }
 }
 
@@ -154,7 +158,7 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
     (void)snprintf(up, sizeof up, up_number < 0 ? "-" : "%.0f", up_number);
     (void)snprintf(reach, sizeof reach, "%s%s%s", cli->color ? (reachable ? GREEN : RED) : "",
                    reachable ? "ok" : "unreachable", cli->color ? PLAIN : "");
-    remark_write(reply, address, last, sizeof last);
+    remark_write(reply, address, trpi_cli_get_true(member, "drained"), last, sizeof last);
     const char *star = text_equal(trpi_json_get_text(reply, "selfNode"), address) ? "*" : "";
     const char *version = trpi_cli_get(member, "appVersion"); /* 0.0.0: cluster.app-version unset */
     double days = trpi_cli_get_number(member, "certificateDaysLeft", 0);

@@ -194,6 +194,7 @@ status_once(trpi_cli *cli)
             (void)printf("  problem     %s\n", text != NULL ? text : "?");
         }
         trpi_cli_print_reasons(reply);
+        trpi_cli_print_drained(reply);
     }
     code = trpi_cli_get_true(reply, "healthy") ? TRPI_CTL_EXIT_OK : TRPI_CTL_EXIT_NO;
     cJSON_Delete(reply);

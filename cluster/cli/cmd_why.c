@@ -64,6 +64,20 @@ trpi_cli_print_reasons(const cJSON *reply)
     }
 }
 
+void
+trpi_cli_print_drained(const cJSON *reply)
+{
+    const cJSON *node;
+    cJSON_ArrayForEach(node, cJSON_GetObjectItemCaseSensitive(reply, "drained"))
+    {
+        const char *text = cJSON_GetStringValue(node);
+        const char *name = text != NULL ? trpi_cli_short(text) : "?";
+        (void)printf("  drained     %s: it is given no shard and no routee; to end that: troupe "
+                     "undrain %s\n",
+                     name, name);
+    }
+}
+
 static void
 table_print(const cJSON *reply)
 {
@@ -80,6 +94,7 @@ table_print(const cJSON *reply)
                      leader != NULL ? trpi_cli_short(leader) : "none");
     }
     trpi_cli_print_reasons(reply);
+    trpi_cli_print_drained(reply);
 }
 
 static void

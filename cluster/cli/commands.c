@@ -186,6 +186,36 @@ const trpi_cli_command trpi_cli_commands[] = {
       .timeout_ms = LONG,
       .completes = 'm',
       .run = trpi_cli_run_down },
+    { .name = "drain",
+      .group = TRPI_CLI_CLUSTER,
+      .usage = "[MEMBER] [--no-wait]",
+      .summary = "hand the shards of a member (default: this node) over, and give it no new ones",
+      .text = MEMBER_TEXT
+      "The member stays in the cluster: it is given no shard and no routee, and is not ready, "
+      "until "
+      "undrain or\nits restart. Waits until its shards have moved. Exit 1: shards stay, since no "
+      "other node can take them, or\nmembers of an earlier version do not know drain (nothing was "
+      "changed); exit 75: they are still moving.\nSingletons stay, and are named: the oldest "
+      "member "
+      "has them, and leave moves them.\n",
+      .flags = BIT(NO_WAIT),
+      .outputs = ANSWER,
+      .args_max = 1,
+      .timeout_ms = LONG,
+      .completes = 'm',
+      .run = trpi_cli_run_drain },
+    { .name = "undrain",
+      .group = TRPI_CLI_CLUSTER,
+      .usage = "[MEMBER]",
+      .summary = "let a member (default: this node) be given shards and routees again",
+      .text = MEMBER_TEXT
+      "Shards come back as the rebalancing of their type moves them (troupe shards TYPE "
+      "--rebalance).\n",
+      .outputs = ANSWER,
+      .args_max = 1,
+      .timeout_ms = LONG,
+      .completes = 'm',
+      .run = trpi_cli_run_undrain },
     { .name = "shutdown",
       .group = TRPI_CLI_CLUSTER,
       .usage = "[--yes] [--dry-run] [--no-wait]",

@@ -28,7 +28,8 @@ enum trpi_frame_kind {
     TRPI_FRAME_EXITING_CONFIRMED = 9, /* I have done what I had to: remove me */
     TRPI_FRAME_GONE = 10,             /* you have been removed here */
     TRPI_FRAME_STRANGER = 11,         /* I do not know you: join here, too */
-    TRPI_FRAME_KIND_COUNT = 12
+    TRPI_FRAME_MARKS = 12,            /* drained members (marks.h); to peers with the feature */
+    TRPI_FRAME_KIND_COUNT = 13
 };
 
 /* Wire numbers. */
@@ -61,7 +62,7 @@ typedef struct trpi_frame {
     trpi_frame_set seen;      /* read: who has seen that version */
     trpi_frame_set sure;      /* read: whose change of vote is known to be seen by all (votes.h) */
     const trpi_seen *told;    /* to be written as sure; borrowed; NULL: nothing is said */
-    trpi_vclock_entry *clock; /* VERSION */
+    trpi_vclock_entry *clock; /* VERSION; MARKS: the counters of marks */
     uint32_t clock_count;
     bool near; /* GONE: the receiver was reachable when it was removed, so no cut was the reason */
     uint64_t *keys; /* GONE: of the members whose cluster it is; NULL: an earlier version's */

@@ -145,6 +145,7 @@ trpi_member_free(trpi_member_core *core)
     trpi_free(core->removals.of_tombstones);
     trpi_free(core->removals.near_downs);
     trpi_free(core->removers.removers);
+    trpi_marks_fini(&core->marks.set);
     trpi_free(core->stability.since);
     trpi_seen_fini(&core->seen);
     trpi_votes_fini(&core->votes);
@@ -360,6 +361,18 @@ command_down(trpi_member_core *core, const trpi_node_id *target, bool dead)
     return trpi_core_commit(core, edited);
 }
 
+static trp_err
+command_drain(trpi_member_core *core, const trpi_node_id *target, bool drain)
+{
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
+    if (core->phase != TRPI_PHASE_MEMBER) {
+        return TRP_ESTATE;
+    }
+    uint32_t index = target_is_self(core, target) ? trpi_core_self_index(core)
+                                                  : trpi_gossip_find_address(core->gossip, target);
+    return index == TRPI_GOSSIP_NONE ? TRP_ENOENT : trpi_marks_order(core, index, drain);
+}
+
 /* Make a new version, which says nothing new: a member that has seen it did so after this. */
 static trp_err
 make_version(trpi_member_core *core)
@@ -476,7 +489,8 @@ dispatch_event(trpi_member_core *core, const trpi_member_event *event)
 {
     if (core->phase == TRPI_PHASE_STOPPED) { /* membership-E4 */
         return event->kind == TRPI_MEMBER_JOIN || event->kind == TRPI_MEMBER_DOWN_CMD ||
-                       event->kind == TRPI_MEMBER_DEAD_CMD || event->kind == TRPI_MEMBER_SEEDS
+                       event->kind == TRPI_MEMBER_DEAD_CMD || event->kind == TRPI_MEMBER_SEEDS ||
+                       event->kind == TRPI_MEMBER_DRAIN || event->kind == TRPI_MEMBER_UNDRAIN
                    ? TRP_ESTATE
                    : TRP_OK;
     }
@@ -493,6 +507,9 @@ dispatch_event(trpi_member_core *core, const trpi_member_event *event)
     case TRPI_MEMBER_DOWN_CMD:
     case TRPI_MEMBER_DEAD_CMD:
         return command_down(core, &event->target, event->kind == TRPI_MEMBER_DEAD_CMD);
+    case TRPI_MEMBER_DRAIN:
+    case TRPI_MEMBER_UNDRAIN:
+        return command_drain(core, &event->target, event->kind == TRPI_MEMBER_DRAIN);
     case TRPI_MEMBER_OBSERVE:
         return apply_observations(core, event->keys, event->keys_count);
     case TRPI_MEMBER_ROLL_CALL:
@@ -591,6 +608,7 @@ finish_step(trpi_member_core *core)
         trpi_core_stop(core, TRPI_STOP_DOWNED);
         return;
     }
+    trpi_marks_finish(core);
     trpi_gossip_tick(core);
     trpi_foreign_tick(core);
     trpi_exiting_tick(core);

@@ -122,7 +122,9 @@ typedef enum trpi_member_event_kind {
     /* as DOWN_CMD, and the operator says that it is dead: what it hosted need not wait (settled) */
     TRPI_MEMBER_DEAD_CMD = 22,
     /* the answer to TRPI_ACTION_REACH: target; text: why it cannot be dialled, NULL: it can */
-    TRPI_MEMBER_REACHED = 20
+    TRPI_MEMBER_REACHED = 20,
+    TRPI_MEMBER_DRAIN = 23,  /* target, as of LEAVE: it is given no shard and no routee */
+    TRPI_MEMBER_UNDRAIN = 24 /* target: that ends */
 } trpi_member_event_kind;
 
 typedef struct trpi_member_event {
@@ -155,14 +157,16 @@ typedef enum trpi_member_action_kind {
     TRPI_ACTION_STOPPED = 5,       /* stop */
     TRPI_ACTION_LEASE_ACQUIRE = 6, /* TRPI_MEMBER_LEASE answers */
     TRPI_ACTION_LEASE_RELEASE = 7,
-    TRPI_ACTION_DIAL = 8,  /* to: now, whatever the pause between attempts */
-    TRPI_ACTION_REACH = 20 /* to: dial it at its address; TRPI_MEMBER_REACHED answers */
+    TRPI_ACTION_DIAL = 8,   /* to: now, whatever the pause between attempts */
+    TRPI_ACTION_REACH = 20, /* to: dial it at its address; TRPI_MEMBER_REACHED answers */
+    TRPI_ACTION_MARKS = 21  /* members are drained, or no more: trpi_member_is_drained() */
 } trpi_member_action_kind;
 
 typedef struct trpi_member_action {
     trpi_member_action_kind kind;
     uint32_t event; /* one bit of trp_cluster_events */
     bool own_end;   /* of an event: this node is out, of the others it says nothing (EVENTS-14) */
+    bool marks;     /* of a SEND: only to a peer that takes marks of drained members */
     trpi_buffer bytes;
     union { /* by kind: who joins a large cluster hears of all its members in one step */
         trpi_node_id to;
@@ -229,6 +233,8 @@ trpi_gossip *trpi_member_view(const trpi_member_core *core);
 const trpi_seen *trpi_member_seen(const trpi_member_core *core);
 const trpi_ident *trpi_member_self(const trpi_member_core *core);
 bool trpi_member_is_converged(const trpi_member_core *core);
+/* Is that member drained, as far as this node knows? */
+bool trpi_member_is_drained(const trpi_member_core *core, uint64_t key);
 /* of the last change of it */
 uint64_t trpi_member_converged_since_ms(const trpi_member_core *core);
 /* Since when is it unreachable; 0: it is reachable. */
@@ -249,6 +255,14 @@ bool trpi_member_next_crash(const trpi_member_core *core, uint64_t leaving,
 uint64_t trpi_member_version(const trpi_member_core *core);
 void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
                       trp_member *ret);
+/* Is a member that was filled drained? The layout of trp_member is frozen: the mark is in one of
+ * its spare bytes, which programs do not read. */
+#define TRPI_MEMBER_DRAINED_AT 0
+static inline bool
+trpi_member_has_drained(const trp_member *member)
+{
+    return member->zero[TRPI_MEMBER_DRAINED_AT] != 0;
+}
 /* Call fn for each role that has a leader, with the event as RoleLeaderChanged has it; for none
  * without memory. */
 typedef void (*trpi_role_leader_fn)(void *arg, const trp_leader_event *leader);

@@ -156,5 +156,6 @@ trpi_member_check(const trpi_member_core *core, trpi_check *check)
     broken = broken != NULL ? broken : check_times(core, check);
     broken = broken != NULL || core->gossip == NULL ? broken : check_view(core, check);
     broken = broken != NULL ? broken : check_lists(core, check);
+    broken = broken != NULL ? broken : trpi_marks_check(&core->marks.set, check);
     return broken != NULL ? broken : check_actions(core, check);
 }

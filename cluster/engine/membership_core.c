@@ -96,6 +96,7 @@ trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
     action->kind = kind; /* the caller sets the fields; only those that are freed must be clean */
     memset(&action->bytes, 0, sizeof action->bytes);
     action->own_end = false;
+    action->marks = false;
     return action;
 }
 
@@ -160,6 +161,7 @@ trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame 
     }
     action->to = *to;
     action->bytes = bytes;
+    action->marks = frame->kind == TRPI_FRAME_MARKS;
     core->stats.frames_out++;
     core->stats.bytes_out += bytes.count;
     trpi_assert_slow(core->out.actions_count > 0);

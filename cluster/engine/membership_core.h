@@ -2,6 +2,7 @@
 #ifndef TRPI_CLUSTER_MEMBERSHIP_CORE_H
 #define TRPI_CLUSTER_MEMBERSHIP_CORE_H
 
+#include "cluster/engine/marks.h"
 #include "cluster/engine/membership.h"
 
 #define TRPI_NEVER UINT64_MAX
@@ -151,6 +152,12 @@ typedef struct trpi_core_removers { /* members that have removed this node: memb
     uint64_t log_ms;
 } trpi_core_removers;
 
+typedef struct trpi_core_marks { /* drained members: membership_marks.c */
+    trpi_marks set;
+    bool news;    /* of this step: others are to be told */
+    bool changed; /* a member is drained, or no more: TRPI_ACTION_MARKS is to be said */
+} trpi_core_marks;
+
 typedef struct trpi_core_actions { /* of the last step, until the next one */
     trpi_member_action *actions;
     uint32_t actions_count, actions_room;
@@ -191,6 +198,7 @@ struct trpi_member_core {
     trpi_core_split split;
     trpi_core_foreigners foreigners;
     trpi_core_removers removers;
+    trpi_core_marks marks;
     struct { /* a line that could be written in each step is written once in a while */
         uint64_t refused_ms, unmerged_ms, unsent_ms;
     } logged;
@@ -326,6 +334,17 @@ void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint3
                            bool near);
 /* Send the digest of this node's version; a node with another one answers. */
 void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
+
+/* membership_marks.c */
+/* index: of the present view. Errors: TRP_ESTATE (it is leaving), TRP_ENOMEM, TRP_ELIMIT. */
+trp_err trpi_marks_order(trpi_member_core *core, uint32_t index, bool drain);
+void trpi_marks_frame(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame);
+/* Send all marks to one member, if there is one. */
+void trpi_marks_tell(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl);
+void trpi_marks_round(trpi_member_core *core, const trpi_node_id *to);
+/* At the end of a member's step: what has changed is spread, and said. */
+void trpi_marks_finish(trpi_member_core *core);
+bool trpi_core_is_drained(const trpi_member_core *core, uint64_t key);
 
 /* membership_leader.c */
 void trpi_leader_tick(trpi_member_core *core);

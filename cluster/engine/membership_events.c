@@ -138,6 +138,7 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     ret->up_number = member->up_number;
     ret->reachable = member->unreachable == 0;
     ret->self = ident->key == core->self->key;
+    ret->zero[TRPI_MEMBER_DRAINED_AT] = trpi_core_is_drained(core, ident->key);
     if (ret->self && member->status != 0) {
         ret->status = last_status(core, member); /* no view may have it */
     }

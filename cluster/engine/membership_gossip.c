@@ -46,6 +46,9 @@ trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t k
                          .gossip = core->gossip,
                          .told = &core->votes.told };
     trpi_core_send(core, to, &frame, &core->seen);
+    if (kind == TRPI_FRAME_WELCOME) {
+        trpi_marks_tell(core, to, 0);
+    }
 }
 
 static void
@@ -277,6 +280,7 @@ regular_round(trpi_member_core *core)
         } else { /* a whole view is never wrong */
             trpi_gossip_send_view(core, id_of(core, index), TRPI_FRAME_ENVELOPE, FIRST_TTL);
         }
+        trpi_marks_round(core, id_of(core, index));
     }
     if (!all) {
         leader_asks(core);
@@ -607,6 +611,9 @@ trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
         break;
     case TRPI_FRAME_GONE:
         take_gone(core, from, frame);
+        break;
+    case TRPI_FRAME_MARKS:
+        trpi_marks_frame(core, from, frame);
         break;
     default:
         break;

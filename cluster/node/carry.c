@@ -80,7 +80,7 @@ static bool
 is_carried(const trpi_control_request *request)
 {
     return request->command == TRPI_CONTROL_TREE || request->command == TRPI_CONTROL_STATUS ||
-           request->command == TRPI_CONTROL_VERSION ||
+           request->command == TRPI_CONTROL_VERSION || request->command == TRPI_CONTROL_SINGLETON ||
            ((request->command == TRPI_CONTROL_SHARDS || request->command == TRPI_CONTROL_ENTITY) &&
             request->member == NULL && !request->rebalance) ||
            (request->command == TRPI_CONTROL_REACH && request->local) ||

@@ -101,12 +101,16 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
         }
         return "join";
     case TRPI_CONTROL_LEAVE:
+    case TRPI_CONTROL_DRAIN:
+    case TRPI_CONTROL_UNDRAIN:
         if (request->member != NULL) {
             member_add(node, request->member, whom);
         } else {
             whom_add(whom, "%s", node->address);
         }
-        return "leave";
+        return request->command == TRPI_CONTROL_LEAVE   ? "leave"
+               : request->command == TRPI_CONTROL_DRAIN ? "drain"
+                                                        : "undrain";
     case TRPI_CONTROL_DOWN:
         downed_add(node, request, whom);
         return "down";

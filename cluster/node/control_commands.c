@@ -26,6 +26,8 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
     case TRPI_CONTROL_DOWN:
+    case TRPI_CONTROL_DRAIN:
+    case TRPI_CONTROL_UNDRAIN:
     case TRPI_CONTROL_SHUTDOWN:
     case TRPI_CONTROL_SEND:
     case TRPI_CONTROL_ASK:
@@ -85,11 +87,17 @@ serve_config(trp_node *node, trpi_call *call)
     trpi_call_answer_if(call, ok, reply);
 }
 
-/* Serve the commands that are not about the membership. */
+/* Serve the commands that are not about the membership's statuses. */
 static void
 serve_service(trp_node *node, trpi_call *call)
 {
     switch (call->request.command) {
+    case TRPI_CONTROL_DRAIN:
+        trpi_node_serve_drain(node, call);
+        return;
+    case TRPI_CONTROL_UNDRAIN:
+        trpi_node_serve_undrain(node, call);
+        return;
     case TRPI_CONTROL_PUBLISH:
         trpi_node_serve_publish(node, call);
         return;
@@ -199,6 +207,8 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         trpi_node_serve_fault(node, call);
         return;
     case TRPI_CONTROL_WHY:
+    case TRPI_CONTROL_DRAIN:
+    case TRPI_CONTROL_UNDRAIN:
     case TRPI_CONTROL_REACH:
     case TRPI_CONTROL_SINGLETON:
     case TRPI_CONTROL_TOPICS:

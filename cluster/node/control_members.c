@@ -81,6 +81,7 @@ member_row_add(cJSON *list, const trpi_view_member *v, int64_t wall_ms)
     cJSON *row = cJSON_CreateObject();
     bool ok =
         trpi_member_add(row, &v->m) && trpi_json_add_bool(row, "reachable", v->m.reachable) &&
+        (!trpi_member_has_drained(&v->m) || trpi_json_add_bool(row, "drained", true)) &&
         number_or_null_add(row, "upNumber", v->m.up_number, v->m.up_number != 0) &&
         trpi_json_add_text(
             row, "upSince",

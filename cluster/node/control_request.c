@@ -33,6 +33,8 @@ static const struct {
     { "join", TRPI_CONTROL_JOIN, true },
     { "leave", TRPI_CONTROL_LEAVE, true },
     { "down", TRPI_CONTROL_DOWN, true },
+    { "drain", TRPI_CONTROL_DRAIN, true },
+    { "undrain", TRPI_CONTROL_UNDRAIN, true },
     { "shutdown", TRPI_CONTROL_SHUTDOWN, true },
     { "events", TRPI_CONTROL_EVENTS, false },
     { "send", TRPI_CONTROL_SEND, false },
@@ -464,6 +466,8 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_MEMBER_STATUS:
     case TRPI_CONTROL_STATUS:
     case TRPI_CONTROL_LEAVE:
+    case TRPI_CONTROL_DRAIN:
+    case TRPI_CONTROL_UNDRAIN:
     case TRPI_CONTROL_CONFIG:
     case TRPI_CONTROL_PEERS:
     case TRPI_CONTROL_SHUTDOWN:

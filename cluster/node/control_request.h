@@ -49,7 +49,9 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_ALIVE,
     TRPI_CONTROL_RELOAD,
     TRPI_CONTROL_TRACE,
-    TRPI_CONTROL_TOP
+    TRPI_CONTROL_TOP,
+    TRPI_CONTROL_DRAIN,
+    TRPI_CONTROL_UNDRAIN
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

@@ -103,6 +103,17 @@ is_carried_on(trp_node *node, trpi_call *call, const char *command)
     return true;
 }
 
+bool
+trpi_node_shards_list(trp_node *node, cJSON *reply)
+{
+    struct listing listing = { cJSON_AddArrayToObject(reply, "types"), true };
+    listing.ok = listing.list != NULL;
+    if (listing.ok) {
+        trpi_sharding_each(node->system, row_add, &listing);
+    }
+    return listing.ok;
+}
+
 void
 trpi_node_serve_shards(trp_node *node, trpi_call *call)
 {
@@ -121,12 +132,7 @@ trpi_node_serve_shards(trp_node *node, trpi_call *call)
     }
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "selfNode", node->address);
-    struct listing listing = { ok ? cJSON_AddArrayToObject(reply, "types") : NULL, false };
-    listing.ok = listing.list != NULL;
-    if (listing.ok) {
-        trpi_sharding_each(node->system, row_add, &listing);
-    }
-    trpi_call_answer_if(call, listing.ok, reply);
+    trpi_call_answer_if(call, ok && trpi_node_shards_list(node, reply), reply);
 }
 
 /* ---- entity ---------------------------------------------------------------------------------- */

@@ -35,17 +35,23 @@ row_add(void *arg, const trpi_singleton_status *status)
     listing->ok = trpi_json_append(listing->list, row, ok);
 }
 
+bool
+trpi_node_singletons_list(trp_node *node, cJSON *reply)
+{
+    struct listing listing = { cJSON_AddArrayToObject(reply, "singletons"), true };
+    listing.ok = listing.list != NULL;
+    if (listing.ok) {
+        trpi_singletons_each(node->system, row_add, &listing);
+    }
+    return listing.ok;
+}
+
 void
 trpi_node_serve_singleton(trp_node *node, trpi_call *call)
 {
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "selfNode", node->address);
-    struct listing listing = { ok ? cJSON_AddArrayToObject(reply, "singletons") : NULL, false };
-    listing.ok = listing.list != NULL;
-    if (listing.ok) {
-        trpi_singletons_each(node->system, row_add, &listing);
-    }
-    trpi_call_answer_if(call, listing.ok, reply);
+    trpi_call_answer_if(call, ok && trpi_node_singletons_list(node, reply), reply);
 }
 
 static bool

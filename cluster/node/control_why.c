@@ -396,6 +396,24 @@ outlook_add(cJSON *reply, const trpi_view *view)
            trpi_json_add_text(outlook, "who", f->who);
 }
 
+/* Drained members keep nobody from agreeing: they are told beside the reasons, when there are. */
+static bool
+drained_add(cJSON *reply, const trpi_view *view)
+{
+    cJSON *list = NULL;
+    for (size_t i = 0; i < view->count; i++) {
+        const trp_member *m = &view->members[i].m;
+        if (!trpi_member_has_drained(m)) {
+            continue;
+        }
+        list = list != NULL ? list : cJSON_AddArrayToObject(reply, "drained");
+        if (list == NULL || !cJSON_AddItemToArray(list, cJSON_CreateString(m->address))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool
 trpi_why_add_reasons(cJSON *reply, const trpi_view *view)
 {
@@ -410,7 +428,7 @@ trpi_why_add_reasons(cJSON *reply, const trpi_view *view)
     {
         cJSON_DeleteItemFromObjectCaseSensitive(row, KEY);
     }
-    return ok && outlook_add(reply, view);
+    return ok && outlook_add(reply, view) && drained_add(reply, view);
 }
 
 bool

@@ -68,7 +68,7 @@ typedef struct trpi_doctor_facts {
     const trpi_doctor_member *members; /* all but this node */
     size_t members_count;
     uint32_t up; /* members that are Up, this node among them */
-    trpi_doctor_cases unreachable, joining_long, down;
+    trpi_doctor_cases unreachable, joining_long, down, drained;
     trpi_doctor_cases ways_failed; /* "A cannot dial B: why" */
     uint32_t ways;                 /* that were tried */
     trpi_doctor_cases links_wait;  /* messages to reachable members wait */

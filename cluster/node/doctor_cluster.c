@@ -93,6 +93,12 @@ check_down(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
 }
 
 static void
+check_drained(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
+{
+    trpi_doctor_found_cases(f, TRPI_DOCTOR_WARN, &facts->drained, "no member is drained");
+}
+
+static void
 check_members(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
 {
     trpi_doctor_cases silent = { 0, "" };
@@ -307,6 +313,7 @@ const trpi_doctor_check trpi_doctor_cluster_checks[] = {
     { "views", check_views, "troupe why there and here; both must receive gossip" },
     { "joining", check_joining, "start the members that are missing, or lower min-nr-of-members" },
     { "down", check_down, "it is removed once all others agree: troupe why" },
+    { "drained", check_drained, "when the work on it is done: troupe undrain MEMBER" },
     { "members", check_members,
       "an older version does not know the command; else troupe ping MEMBER, and its log" },
     { "links", check_links,

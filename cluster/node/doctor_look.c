@@ -41,6 +41,10 @@ member_look(const trpi_view *view, const trpi_view_member *v, trpi_doctor_facts 
     if (v->m.status == TRP_MEMBER_DOWN) {
         trpi_doctor_case(&facts->down, "%s is Down", address);
     }
+    if (trpi_member_has_drained(&v->m)) {
+        trpi_doctor_case(&facts->drained, "%s is drained: it is given no shard and no routee",
+                         address);
+    }
     if (v->m.status == TRP_MEMBER_JOINING && v->age_ms > JOINING_LONG_MS) {
         trpi_doctor_case(&facts->joining_long, "%s is Joining for %" PRIu64 " s", address,
                          v->age_ms / 1000);

@@ -255,8 +255,11 @@ trpi_node_takes_work(trp_node *node, const char **ret_why)
     pthread_mutex_lock(&node->lock);
     bool leaves = node->ending.told_to_leave;
     pthread_mutex_unlock(&node->lock);
-    *ret_why = leaves ? "this node has been told to leave" : "not draining";
-    return !leaves;
+    bool drained = trpi_cluster_is_drained(node->cluster);
+    *ret_why = leaves    ? "this node has been told to leave"
+               : drained ? "this node is drained (troupe undrain)"
+                         : "not draining";
+    return !leaves && !drained;
 }
 
 void

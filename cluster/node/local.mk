@@ -1,7 +1,7 @@
 troupe_sources += cluster/node/built_in_types.c cluster/node/carry.c cluster/node/cert_main.c cluster/node/cert_openssl.c \
 	cluster/node/config_main.c cluster/node/alive.c cluster/node/control_health.c cluster/node/health.c cluster/node/cookie_file.c cluster/node/fsm_main.c \
 	cluster/node/keys.c cluster/node/control.c cluster/node/control_actors.c cluster/node/control_audit.c cluster/node/control_call.c \
-	cluster/node/control_change.c cluster/node/control_commands.c cluster/node/control_events.c \
+	cluster/node/control_change.c cluster/node/control_drain.c cluster/node/control_commands.c cluster/node/control_events.c \
 	cluster/node/control_deadletters.c cluster/node/control_logs.c cluster/node/record_ring.c \
 	cluster/node/control_doctor.c cluster/node/doctor.c cluster/node/doctor_cluster.c cluster/node/doctor_host.c cluster/node/doctor_look.c cluster/node/doctor_others.c \
 	cluster/node/control_fault.c cluster/node/control_join.c \

@@ -235,6 +235,11 @@ void trpi_node_serve_status(trp_node *node, trpi_call *call);
 /* control_join.c, control_change.c */
 void trpi_node_serve_join(trp_node *node, trpi_call *call);
 void trpi_node_serve_leave(trp_node *node, trpi_call *call);
+void trpi_node_serve_drain(trp_node *node, trpi_call *call);
+void trpi_node_serve_undrain(trp_node *node, trpi_call *call);
+/* Add what `troupe shards`, `troupe singleton` list: "types", "singletons". false: no memory. */
+bool trpi_node_shards_list(trp_node *node, cJSON *reply);
+bool trpi_node_singletons_list(trp_node *node, cJSON *reply);
 void trpi_node_serve_down(trp_node *node, trpi_call *call);
 /* Refuse a leave of this node that ended in another way. */
 void trpi_node_refuse_end(trp_node *node, trpi_call *call, trp_node_end end);

@@ -11,6 +11,7 @@
  *       are enough others when its node is back.
  *   router-core-R4  A node where a routee failed gets no new one before its retry time; the others
  *       have its share meanwhile.
+ *   router-core-R6  A drained node gets no new routee; those that it has stay.
  *   router-core-R5  While the router is held, every node counts as unreachable, this one too: no
  *       routee is in the table.
  * Limits.  TRP_ROUTEES_MAX.
@@ -24,12 +25,14 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/assert.h"
+#include "cluster/engine/membership.h"
 #include "cluster/routing/router.h"
 
 typedef struct router_node {
     uint64_t uid;
     uint32_t member; /* index in the view */
     trpi_router_standing standing;
+    bool drained;    /* router-core-R6 */
     uint32_t lookup; /* number of the one under way; 0: none */
     uint32_t failures;
     uint64_t failed_ms, retry_ms;
@@ -148,6 +151,7 @@ nodes_renew(trpi_router_core *core, const trp_member *members, size_t count)
         if (core->held && fresh[i].standing == TRPI_ROUTER_IN) {
             fresh[i].standing = TRPI_ROUTER_CUT; /* router-core-R5 */
         }
+        fresh[i].drained = trpi_member_has_drained(&members[i]);
         fresh[i].kept = 0;
     }
     qsort(fresh, count, sizeof *fresh, nodes_compare);
@@ -211,7 +215,9 @@ shares_make(trpi_router_core *core, uint64_t now_ms, trpi_router_share **ret_sha
         }
         share->have += node->lookup != 0 ? 1 : 0;
         share->most = core->rules.per_node;
-        if (node->retry_ms > now_ms && share->have < share->most) { /* router-core-R4 */
+        if (node->drained && share->have < share->most) { /* router-core-R6 */
+            share->most = share->have;
+        } else if (node->retry_ms > now_ms && share->have < share->most) { /* router-core-R4 */
             share->most = share->have;
             core->wake_ms = node->retry_ms < core->wake_ms ? node->retry_ms : core->wake_ms;
         }

@@ -326,7 +326,7 @@ source_start(void *arg, trp_ctx *ctx)
         source->router = trp_self(ctx);
         if (trpi_cluster_listen(trpi_cluster_of(source->system),
                                 TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS |
-                                    TRPI_CLUSTER_WAKING,
+                                    TRPI_CLUSTER_WAKING | TRPI_CLUSTER_DRAINED,
                                 cluster_changed, source, &source->listener) != TRP_OK) {
             trp_fail(ctx, 0, "no memory to subscribe to the cluster's events");
         }

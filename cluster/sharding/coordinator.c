@@ -13,6 +13,8 @@
  *       of a later coordinator are higher.                                              (grant)
  *   sharding-C4  A shard has a new home only after its old one said that it has stopped, or was
  *       removed and its take-over time is over.
+ *   sharding-C11  A drained node is granted nothing, and its shards move as soon as another region
+ *       may take them; until one may, they stay, and so does what is free.    (coordinator_nodes.c)
  * Limits.  TRPI_SHARDS_MAX shards; members as the cluster's. The frames of one step are bounded by
  *          shards times nodes.
  * Tests.   tests/unit/cluster/sharding_test.c, tests/sim/sharding_test.c

@@ -106,7 +106,8 @@ typedef enum trpi_coordinator_wait_kind {
     TRPI_COORDINATOR_WAIT_BEGIN = 4,    /* shard: node has not fenced */
     TRPI_COORDINATOR_WAIT_STOP = 5,     /* shard: node has not stopped it */
     TRPI_COORDINATOR_WAIT_START = 6,    /* shard: node has not answered its grant */
-    TRPI_COORDINATOR_WAIT_AVOID = 7     /* node has not said that it tells a leaving one no more */
+    TRPI_COORDINATOR_WAIT_AVOID = 7,    /* node has not said that it tells a leaving one no more */
+    TRPI_COORDINATOR_WAIT_UNDRAIN = 8   /* node and all other regions are drained */
 } trpi_coordinator_wait_kind;
 
 typedef struct trpi_coordinator_wait {
@@ -140,7 +141,7 @@ uint32_t trpi_coordinator_shards(const trpi_coordinator *core); /* 0: not known 
 
 typedef struct trpi_coordinator_region_info {
     trpi_node_id node;
-    bool answered, hosts, refused, leaving;
+    bool answered, hosts, refused, leaving, drained;
     uint32_t shards;
 } trpi_coordinator_region_info;
 bool trpi_coordinator_region(const trpi_coordinator *core, uint32_t index,

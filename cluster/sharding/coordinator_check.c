@@ -158,6 +158,30 @@ wait_of_shard(const trpi_coordinator *core, uint32_t number, trpi_coordinator_wa
     return true;
 }
 
+/* Shards without a home wait, since every region is drained. */
+static bool
+wait_of_drained(const trpi_coordinator *core, trpi_coordinator_wait *ret)
+{
+    uint32_t region = TRPI_SHARD_SLOT_NONE;
+    if (!core->ready || core->wanting == 0 || trpi_coord_has_taker(core)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < core->states_count && region == TRPI_SHARD_SLOT_NONE; i++) {
+        bool drained = core->nodes.slots[i].present && core->nodes.slots[i].member.drained;
+        region = drained && core->states[i].hosts ? i : TRPI_SHARD_SLOT_NONE;
+    }
+    for (uint32_t i = 0; region != TRPI_SHARD_SLOT_NONE && i < core->settings.shards; i++) {
+        if (core->shards[i].wanted) {
+            *ret = (trpi_coordinator_wait){ .kind = TRPI_COORDINATOR_WAIT_UNDRAIN,
+                                            .shard = i,
+                                            .node = core->nodes.slots[region].member.id,
+                                            .since_ms = core->shards[i].since_ms };
+            return true;
+        }
+    }
+    return false;
+}
+
 bool
 trpi_coordinator_waits(const trpi_coordinator *core, uint32_t *at, trpi_coordinator_wait *ret_wait)
 {
@@ -169,6 +193,9 @@ trpi_coordinator_waits(const trpi_coordinator *core, uint32_t *at, trpi_coordina
                 *ret_wait = (trpi_coordinator_wait){ .kind = TRPI_COORDINATOR_WAIT_MEMBERS,
                                                      .node = core->self,
                                                      .since_ms = core->since_ms };
+                return true;
+            }
+            if (wait_of_drained(core, ret_wait)) {
                 return true;
             }
         } else if (i <= nodes       ? wait_of_node(core, i - 1, ret_wait)
@@ -209,12 +236,14 @@ trpi_coordinator_region(const trpi_coordinator *core, uint32_t index,
         const trpi_coord_node *state = &core->states[slot];
         if (core->nodes.slots[slot].present && (state->answered || state->waits) &&
             seen++ == index) {
-            *ret_info = (trpi_coordinator_region_info){ .node = core->nodes.slots[slot].member.id,
-                                                        .answered = state->answered,
-                                                        .hosts = state->hosts,
-                                                        .refused = state->refused,
-                                                        .leaving = state->leaving,
-                                                        .shards = state->shards };
+            *ret_info =
+                (trpi_coordinator_region_info){ .node = core->nodes.slots[slot].member.id,
+                                                .answered = state->answered,
+                                                .hosts = state->hosts,
+                                                .refused = state->refused,
+                                                .leaving = state->leaving,
+                                                .drained = core->nodes.slots[slot].member.drained,
+                                                .shards = state->shards };
             return true;
         }
     }

@@ -106,7 +106,8 @@ void trpi_coord_avoided(trpi_coordinator *core, uint32_t slot, const trpi_shard_
 void trpi_coord_look_at_nodes(trpi_coordinator *core);
 bool trpi_coord_has_answers(const trpi_coordinator *core);
 bool trpi_coord_may_get(const trpi_coordinator *core, uint32_t slot);
-uint32_t trpi_coord_regions(const trpi_coordinator *core); /* that may be granted */
+uint32_t trpi_coord_regions(const trpi_coordinator *core); /* drained ones, too */
+bool trpi_coord_has_taker(const trpi_coordinator *core);   /* a region that may be granted */
 
 /* coordinator_shards.c */
 void trpi_coord_set(trpi_coordinator *core, uint32_t number, trpi_shard_phase phase, uint32_t slot,

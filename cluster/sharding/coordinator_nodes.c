@@ -194,8 +194,9 @@ choose_settings(trpi_coordinator *core)
 
 /* ---- who may be granted ---------------------------------------------------------------------- */
 
+/* Does it host shards of the type, in the settings in force, and stay? */
 static bool
-is_open(const trpi_coordinator *core, uint32_t slot)
+is_region(const trpi_coordinator *core, uint32_t slot)
 {
     const trpi_coord_node *state = &core->states[slot];
     const trpi_shard_node *node = &core->nodes.slots[slot];
@@ -208,9 +209,27 @@ trpi_coord_regions(const trpi_coordinator *core)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < core->states_count; i++) {
-        count += is_open(core, i);
+        count += is_region(core, i);
     }
     return count;
+}
+
+/* sharding-C11 */
+static bool
+is_open(const trpi_coordinator *core, uint32_t slot)
+{
+    return is_region(core, slot) && !core->nodes.slots[slot].member.drained;
+}
+
+bool
+trpi_coord_has_taker(const trpi_coordinator *core)
+{
+    for (uint32_t i = 0; i < core->states_count; i++) {
+        if (is_open(core, i)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Of several versions of the application only the newest is given shards. */

@@ -245,9 +245,12 @@ trpi_coord_look_at_shards(trpi_coordinator *core)
         return;
     }
     look_at_orphans(core);
+    bool has_taker = core->ready && trpi_coord_has_taker(core);
     for (uint32_t i = 0; i < core->settings.shards; i++) {
         const trpi_coord_shard *shard = &core->shards[i];
-        if (shard->phase == TRPI_SHARD_PHASE_HOSTED && core->states[shard->node].leaving) {
+        if (shard->phase == TRPI_SHARD_PHASE_HOSTED &&
+            (core->states[shard->node].leaving ||
+             (has_taker && core->nodes.slots[shard->node].member.drained))) { /* sharding-C11 */
             trpi_coord_move(core, i);
         }
         if (is_moving(shard->phase)) {

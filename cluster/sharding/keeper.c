@@ -505,8 +505,8 @@ trpi_keeper_start(trpi_cluster *cluster, trp_system *system, trpi_remote *remote
     atomic_store_explicit(&sharding->ops_arg, keeper, memory_order_relaxed);
     /* release: pairs with the acquire of regions */
     atomic_store_explicit(&sharding->ops, &region_ops, memory_order_release);
-    err =
-        trpi_cluster_listen(cluster, TRP_CLUSTER_MEMBER_EVENTS, members_changed, keeper, &listener);
+    err = trpi_cluster_listen(cluster, TRP_CLUSTER_MEMBER_EVENTS | TRPI_CLUSTER_DRAINED,
+                              members_changed, keeper, &listener);
     keeper->listener = listener;
     if (err == TRP_OK) {
         err = trpi_shutdown_add_own(system, "cluster-sharding-shutdown-region", "sharding",

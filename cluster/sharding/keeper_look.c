@@ -52,6 +52,12 @@ wait_write(const trpi_coordinator_wait *wait, uint64_t now_ms, char *text, size_
     case TRPI_COORDINATOR_WAIT_START:
         (void)snprintf(text, bytes, "shard %u: %s has not taken it", wait->shard, node);
         break;
+    case TRPI_COORDINATOR_WAIT_UNDRAIN:
+        (void)snprintf(text, bytes,
+                       "shard %u has no home: every node that hosts the type is drained; start "
+                       "another, or: troupe undrain %s",
+                       wait->shard, node);
+        break;
     default:
         (void)snprintf(text, bytes, "%s still sends to a member that leaves", node);
         break;
@@ -80,6 +86,7 @@ region_state(const trpi_coordinator_region_info *info)
     return info->refused     ? "refused"
            : !info->answered ? "no answer"
            : info->leaving   ? "leaving"
+           : info->drained   ? "drained"
            : info->hosts     ? "hosts"
                              : "tells only";
 }

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/wire.h"
 #include "cluster/engine/age.h"
+#include "cluster/engine/membership.h"
 #include "cluster/sharding/keeper.h"
 #include "cluster/shell/exclusive.h"
 #include "cluster/shell/snapshot.h"
@@ -214,6 +215,7 @@ trpi_keeper_view(trpi_keeper *keeper, const char *role, trpi_shard_member **ret_
             m->up_number = peer->last.up_number;
             m->status = peer->last.status;
             m->has_role = has_role;
+            m->drained = trpi_member_has_drained(&peer->last);
             (void)snprintf(m->app_version, sizeof m->app_version, "%s", peer->last.app_version);
         } else {
             uint64_t left_ms = peer->takeover_ms > now_ms ? peer->takeover_ms - now_ms : 0;

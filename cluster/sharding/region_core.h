@@ -35,6 +35,7 @@ typedef struct trpi_shard_member {
     uint32_t up_number; /* 0: never was Up */
     uint32_t status;    /* trp_member_status */
     bool has_role;      /* that the type is bound to, or it is bound to none */
+    bool drained;       /* it gives its shards away, and is given none */
     uint32_t weight;    /* of allocation by metrics; 0: unknown */
     char app_version[TRPI_APP_VERSION_BYTES_MAX + 1];
 } trpi_shard_member;

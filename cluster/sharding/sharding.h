@@ -23,7 +23,7 @@ void trpi_sharding_refused_set(trp_system *system, trpi_sharding_refused_fn fn, 
 #define TRPI_SHARDING_WAITS_BYTES 512
 typedef struct trpi_sharding_home { /* a member, as the coordinator knows it */
     char node[TRP_ADDRESS_BYTES];
-    const char *state; /* "hosts", "tells only", "leaving", "no answer", "refused" */
+    const char *state; /* "hosts", "tells only", "leaving", "drained", "no answer", "refused" */
     uint32_t shards;
 } trpi_sharding_home;
 

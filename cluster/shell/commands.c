@@ -294,9 +294,8 @@ trpi_cluster_order_begin(trpi_cluster *cluster, trpi_member_event_kind kind,
     }
     const char *first = count > 0 ? addresses[0] : NULL;
     trpi_cluster_done_fn fn = shell_waiter_answer;
-    trp_err err = kind == TRPI_MEMBER_JOIN    ? trpi_cluster_join(cluster, addresses, count, fn, w)
-                  : kind == TRPI_MEMBER_LEAVE ? trpi_cluster_leave(cluster, first, uid, fn, w)
-                                              : trpi_cluster_down(cluster, first, uid, fn, w);
+    trp_err err = kind == TRPI_MEMBER_JOIN ? trpi_cluster_join(cluster, addresses, count, fn, w)
+                                           : order_put(cluster, kind, first, uid, fn, w);
     if (err != TRP_OK) {
         waiter_drop(w);
         waiter_drop(w);
@@ -313,7 +312,7 @@ trpi_cluster_order_end(trpi_cluster_order *order)
     return waiter_give_up(order);
 }
 
-/* Run one of the three orders and wait for the engine's answer. cluster NULL: there is none. */
+/* Run an order and wait for the engine's answer. cluster NULL: there is none. */
 static trp_err
 order_and_wait(trpi_cluster *cluster, trpi_member_event_kind kind, const char *const *addresses,
                size_t count, uint64_t uid, const trpi_cluster_patience *patience)
@@ -349,6 +348,14 @@ trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t 
                ? TRP_EINVAL
                : order_and_wait(cluster, dead ? TRPI_MEMBER_DEAD_CMD : TRPI_MEMBER_DOWN_CMD,
                                 &address, 1, uid, patience);
+}
+
+trp_err
+trpi_cluster_drain_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid, bool drain,
+                            const trpi_cluster_patience *patience)
+{
+    return order_and_wait(cluster, drain ? TRPI_MEMBER_DRAIN : TRPI_MEMBER_UNDRAIN, &address,
+                          address == NULL ? 0 : 1, uid, patience);
 }
 
 trp_err

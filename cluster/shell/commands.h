@@ -50,10 +50,15 @@ trp_err trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, 
 /* dead: the operator says that it is: what it hosted is started elsewhere at once. */
 trp_err trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
                                    bool dead, const trpi_cluster_patience *patience);
+/* Mark that incarnation drained, or (drain false) no more; NULL: this node. Idempotent. Errors
+ * also: TRP_ENOENT (no such member), TRP_ESTATE (it is leaving; no member). */
+trp_err trpi_cluster_drain_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
+                                    bool drain, const trpi_cluster_patience *patience);
 /* The same without waiting: the order is under way until trpi_cluster_order_end(), which frees it,
  * returns the answer so far and takes the order back when it has not begun (TRP_ETIMEDOUT).
- * patience->arg lives until then. kind: TRPI_MEMBER_JOIN, _LEAVE or _DOWN_CMD. addresses: of a join
- * some, else one, or none for this node. Errors: as those above. Thread: any; never blocks. */
+ * patience->arg lives until then. kind: TRPI_MEMBER_JOIN, _LEAVE, _DOWN_CMD, _DEAD_CMD, _DRAIN or
+ * _UNDRAIN. addresses: of a join some, else one, or none for this node. Errors: as those above.
+ * Thread: any; never blocks. */
 typedef struct trpi_cluster_order trpi_cluster_order;
 trp_err trpi_cluster_order_begin(trpi_cluster *cluster, trpi_member_event_kind kind,
                                  const char *const *addresses, size_t count, uint64_t uid,

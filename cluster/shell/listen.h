@@ -8,8 +8,10 @@
 /* fn is called on the cluster's thread, in order, without a lock held: short, must not block. */
 /* Not public: this node has begun or ended to be waking; see trpi_cluster_is_waking(). */
 #define TRPI_CLUSTER_WAKING (1u << 31)
+/* Likewise: a member is drained, or no more; trpi_member_has_drained() of the members. */
+#define TRPI_CLUSTER_DRAINED (1u << 30)
 typedef struct trpi_cluster_event {
-    uint32_t event; /* one bit of trp_cluster_events, or TRPI_CLUSTER_WAKING */
+    uint32_t event; /* one bit of trp_cluster_events, or of those above */
     int64_t wall_ms;
     const trp_member_event *member; /* of member events, else NULL */
     const trp_leader_event *leader;

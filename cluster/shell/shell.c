@@ -52,6 +52,9 @@ shell_now(const trpi_cluster *cluster)
 static void
 send_frame(trpi_cluster *cluster, const trpi_member_action *a)
 {
+    if (a->marks && trpi_remote_takes_marks(cluster->remote, &a->to) != TRPI_TAKES_YES) {
+        return; /* it does not know them, or was not met: it is told when it was */
+    }
     trp_err err = trpi_remote_control_send(cluster->remote, &a->to, TRPI_CHANNEL_GOSSIP,
                                            a->bytes.data, a->bytes.count);
     uint64_t now_ms = shell_now_us(cluster) / 1000;
@@ -138,6 +141,9 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
             break;
         case TRPI_ACTION_REACH:
             shell_reach_begin(cluster, &a->to);
+            break;
+        case TRPI_ACTION_MARKS:
+            shell_tell_drained(cluster);
             break;
         case TRPI_ACTION_STOPPED:
             break; /* the phase shows it too, and needs no memory: membership_stopped() */

@@ -216,7 +216,8 @@ void shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_
 void shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref);
 void shell_on_up(trpi_cluster *cluster, const struct shell_on_up *on_up);
 void shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx);
-void shell_tell_waking(trpi_cluster *cluster); /* TRPI_CLUSTER_WAKING */
+void shell_tell_waking(trpi_cluster *cluster);  /* TRPI_CLUSTER_WAKING */
+void shell_tell_drained(trpi_cluster *cluster); /* TRPI_CLUSTER_DRAINED */
 
 /* ---- metrics_shell.c ---------------------------------------------------------------- */
 /* Sets cluster->metrics, unless it is switched off. Errors: TRP_ENOMEM. */

@@ -181,12 +181,24 @@ call_listeners(trpi_cluster *cluster, const trpi_cluster_event *event)
     pthread_mutex_unlock(&cluster->listen.lock);
 }
 
+static void
+tell_listeners(trpi_cluster *cluster, uint32_t event_bit)
+{
+    trpi_cluster_event event = { .event = event_bit,
+                                 .wall_ms = trpi_world_wall_ms(cluster->world) };
+    call_listeners(cluster, &event);
+}
+
 void
 shell_tell_waking(trpi_cluster *cluster)
 {
-    trpi_cluster_event event = { .event = TRPI_CLUSTER_WAKING,
-                                 .wall_ms = trpi_world_wall_ms(cluster->world) };
-    call_listeners(cluster, &event);
+    tell_listeners(cluster, TRPI_CLUSTER_WAKING);
+}
+
+void
+shell_tell_drained(trpi_cluster *cluster)
+{
+    tell_listeners(cluster, TRPI_CLUSTER_DRAINED);
 }
 
 static void

@@ -135,6 +135,16 @@ trpi_cluster_is_waking(trpi_cluster *cluster)
 }
 
 bool
+trpi_cluster_is_drained(trpi_cluster *cluster)
+{
+    pthread_mutex_lock(&cluster->engine.lock);
+    const trpi_member_core *core = cluster->engine.core;
+    bool drained = trpi_member_is_drained(core, trpi_member_self(core)->key);
+    pthread_mutex_unlock(&cluster->engine.lock);
+    return drained;
+}
+
+bool
 trpi_cluster_forecast(trpi_cluster *cluster, trpi_downing_forecast *ret_forecast)
 {
     pthread_mutex_lock(&cluster->engine.lock);

@@ -88,6 +88,10 @@ uint32_t trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, con
  * are reachable? Then cluster routers must not route. Thread: any. */
 bool trpi_cluster_is_waking(trpi_cluster *cluster);
 
+/* Is this node drained (troupe drain)? It takes no new shard and no new routee, and is not ready.
+ * Thread: any; never blocks for long. */
+bool trpi_cluster_is_drained(trpi_cluster *cluster);
+
 /* The nodes' metrics as known now; borrowed until the end of the run or bracket. NULL: none.
  * Thread: any. */
 trpi_metrics_table *trpi_metrics_present(const trpi_cluster *cluster);

@@ -126,6 +126,7 @@ carry_out(struct sim_world *w, uint32_t node)
             break;
         case TRPI_ACTION_DIAL:
             break;              /* links are never gated here */
+        case TRPI_ACTION_MARKS: /* nothing in this world asks for them */
         case TRPI_ACTION_REACH: /* dial_back is off in this world */
             break;
         case TRPI_ACTION_STOPPED:

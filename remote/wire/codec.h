@@ -135,9 +135,10 @@ enum {
         TRPI_FEATURES_MINOR_1 | TRPI_FEATURE_DEPLOY | TRPI_FEATURE_LANES | TRPI_FEATURE_LZ4,
     TRPI_FEATURE_CREDIT = 32, /* minor version 4: CREDIT and CREDIT_ASK */
     TRPI_FEATURES_MINOR_3 = TRPI_FEATURES_MINOR_2 | TRPI_FEATURE_WIDE_CONTROL,
-    TRPI_FEATURE_TRACE = 64, /* minor version 5: trace sections */
+    TRPI_FEATURE_TRACE = 64,  /* minor version 5, as the next: trace sections */
+    TRPI_FEATURE_MARKS = 128, /* gossip of drained members */
     TRPI_FEATURES_MINOR_4 = TRPI_FEATURES_MINOR_3 | TRPI_FEATURE_CREDIT,
-    TRPI_FEATURES_OWN = TRPI_FEATURES_MINOR_4 | TRPI_FEATURE_TRACE
+    TRPI_FEATURES_OWN = TRPI_FEATURES_MINOR_4 | TRPI_FEATURE_TRACE | TRPI_FEATURE_MARKS
 };
 
 /* The reason of a refusal in favour of another incarnation of the address. */

@@ -270,4 +270,38 @@ hosted_by(uint32_t node)
     return count;
 }
 
+/* Each node but one tells entities for so many rounds. */
+static void
+tell_for(trp_sim *sim, uint32_t rounds, uint32_t but)
+{
+    for (uint32_t i = 0; i < rounds; i++) {
+        struct pupil_go go = { i, 5 };
+        for (uint32_t k = 0; k < nodes_count; k++) { /* a teller ends with its node */
+            if (k != but && trp_sim_system(sim, k) != NULL) {
+                trp_system_tell(trp_sim_system(sim, k), teller_refs[k], &pupil_go_type, &go,
+                                sizeof go);
+                expected += go.count;
+            }
+        }
+        trp_sim_pass(sim, 20);
+    }
+}
+
+/* An operator drains a node somewhere, or takes that back, if there is somebody to ask. */
+static void
+drain_some(trp_sim *sim)
+{
+    uint32_t at = (uint32_t)trp_sim_random(sim) % nodes_count;
+    uint32_t of = (uint32_t)trp_sim_random(sim) % nodes_count;
+    const char *address = trp_sim_address(sim, of);
+    bool drain = trp_sim_random(sim) % 3 != 0;
+    trpi_cluster_order *order = NULL;
+    if (trp_sim_system(sim, at) != NULL &&
+        trpi_cluster_order_begin(trpi_cluster_of(trp_sim_system(sim, at)),
+                                 drain ? TRPI_MEMBER_DRAIN : TRPI_MEMBER_UNDRAIN, &address, 1, 0,
+                                 NULL, &order) == TRP_OK) {
+        (void)trpi_cluster_order_end(order); /* it may be refused, or dropped with its node */
+    }
+}
+
 #endif

@@ -92,6 +92,107 @@ leaves_under_messages(trp_sim *sim, void *arg)
     }
 }
 
+/* ---- drain ----------------------------------------------------------------------------------- */
+
+/* An operator orders at one node that another is drained, or drained no more. */
+static void
+order_drain(trp_sim *sim, uint32_t at, uint32_t of, bool drain)
+{
+    const char *address = trp_sim_address(sim, of);
+    trpi_cluster_order *order = NULL;
+    UNIT_REQUIRE(trpi_cluster_order_begin(trpi_cluster_of(trp_sim_system(sim, at)),
+                                          drain ? TRPI_MEMBER_DRAIN : TRPI_MEMBER_UNDRAIN, &address,
+                                          1, 0, NULL, &order) == TRP_OK);
+    trp_sim_pass(sim, 100);
+    TRP_SIM_CHECK(sim, trpi_cluster_order_end(order) == TRP_OK);
+}
+
+static uint32_t
+shards_at(trp_sim *sim, uint32_t node)
+{
+    struct table table = { 0 };
+    trpi_sharding_each(trp_sim_system(sim, node), table_add, &table);
+    return table.here;
+}
+
+struct drained {
+    uint32_t node;
+    bool coordinator_leaves; /* while the shards move */
+};
+
+static int
+has_no_shard(void *arg)
+{
+    const struct drained *d = arg;
+    return shards_at(present, d->node) == 0;
+}
+
+static int
+has_shards(void *arg)
+{
+    return !has_no_shard(arg);
+}
+
+/* A node is drained under messages, and undrained: nothing is lost, doubled, reordered; while it is
+ * drained it has no shard, also under the next coordinator. */
+static void
+drained_under_messages(trp_sim *sim, void *arg)
+{
+    struct drained *d = arg;
+    uint32_t orderer = d->node == NODES - 1 ? 1 : NODES - 1;
+    uint32_t silent = d->coordinator_leaves ? 0 : NODES;
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    TRP_SIM_CHECK(sim, hosted_by(d->node) > 0);
+    order_drain(sim, orderer, d->node, true);
+    if (d->coordinator_leaves) {
+        trp_sim_leave(sim, 0);
+    }
+    tell_for(sim, 200, silent);
+    if (d->coordinator_leaves) {
+        play_await_gone(sim, 0, 30000);
+    }
+    trp_sim_await(sim, has_no_shard, d, 20000);
+    tell_for(sim, 200, silent);
+    TRP_SIM_CHECK(sim, has_no_shard(d));
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    for (uint32_t i = 0; i < ENTITIES; i++) {
+        TRP_SIM_CHECK(sim, ask(sim, orderer, i) != d->node);
+    }
+    order_drain(sim, d->node, d->node, false);
+    tell_for(sim, 300, silent);
+    trp_sim_await(sim, has_shards, d, 60000);
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) == 0);
+    TRP_SIM_CHECK(sim, handled == told_in_all() + ENTITIES); /* and the questions */
+}
+
+/* Where all nodes that host the type are drained, the shards stay and answer. */
+static void
+all_are_drained(trp_sim *sim, void *arg)
+{
+    struct drained *d = arg;
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    for (uint32_t i = 0; i < NODES; i++) {
+        order_drain(sim, 0, i, true);
+    }
+    trp_sim_pass(sim, 10000);
+    tell_all(sim, 0, ENTITIES); /* what moved before the last one was drained starts */
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    uint32_t before = started;
+    trp_sim_pass(sim, 10000);
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    TRP_SIM_CHECK(sim, started == before);
+    order_drain(sim, 0, d->node, false); /* it may take all of them */
+    trp_sim_pass(sim, 10000);
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_await(sim, all_heard, NULL, 20000);
+    TRP_SIM_CHECK(sim, hosted_by(d->node) == ENTITIES);
+    TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) == 0);
+}
+
 /* ClusterShardingFailureSpec: a node is killed; its entities live on the others. */
 static void
 a_host_is_killed(trp_sim *sim, void *arg)
@@ -384,6 +485,58 @@ faults_and_messages(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, disordered + doubled == 0);
 }
 
+/* Is that node drained, as one node knows? */
+static bool
+knows_drained(trp_sim *sim, uint32_t at, uint32_t of)
+{
+    trp_member members[NODES_MAX * 2];
+    size_t count = 0;
+    bool drained = false;
+    UNIT_EQUAL(trp_cluster_members(trp_sim_system(sim, at), members, NODES_MAX * 2, &count),
+               TRP_OK);
+    for (size_t i = 0; i < count && i < NODES_MAX * 2; i++) {
+        drained =
+            drained || (strcmp(members[i].address, trp_sim_address(sim, of)) == 0 &&
+                        members[i].status == TRP_MEMBER_UP && trpi_member_has_drained(&members[i]));
+    }
+    return drained;
+}
+
+/* As faults_and_messages(), and nodes are drained and undrained: in the end all nodes say of each
+ * member the same, and a drained one has no shard while another is there to take it. */
+static void
+faults_and_drains(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    tell_all(sim, 0, ENTITIES);
+    for (uint32_t round = 0; round < 6; round++) {
+        for (uint32_t k = 0; k < 10; k++) {
+            if (k % 3 == 0) {
+                drain_some(sim);
+            }
+            tell_all(sim, (uint32_t)trp_sim_random(sim) % ENTITIES, 8);
+            trp_sim_pass(sim, 100);
+        }
+        trp_sim_faults(sim, 8000);
+    }
+    trp_sim_calm(sim, 180000);
+    order_drain(sim, 0, 0, false); /* one that takes all */
+    for (uint32_t i = 1; i < nodes_count; i++) {
+        order_drain(sim, i, i, i % 2 == 0);
+    }
+    for (uint32_t i = 0; i < ENTITIES; i++) {
+        (void)ask(sim, i % nodes_count, i);
+    }
+    trp_sim_pass(sim, 20000);
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        for (uint32_t at = 0; at < nodes_count; at++) {
+            TRP_SIM_CHECK(sim, knows_drained(sim, at, i) == (i != 0 && i % 2 == 0));
+        }
+        TRP_SIM_CHECK(sim, i == 0 || i % 2 != 0 || shards_at(sim, i) == 0);
+    }
+    TRP_SIM_CHECK(sim, disordered + doubled == 0);
+}
+
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 /* FUTURE-02 FUTURE-21; ClusterShardingSpec, ClusterShardingGetStatsSpec,
@@ -411,6 +564,32 @@ the_leaving_coordinator_hands_all_over_in_order(void)
     uint32_t going = 0;
     trp_sim_options options = options_of(NODES);
     play(leaves_under_messages, &going, &options);
+}
+
+static void
+a_drained_node_hands_all_over_in_order_and_gets_shards_back(void)
+{
+    for (uint32_t node = 0; node < NODES; node++) {
+        struct drained d = { node, false };
+        trp_sim_options options = options_of(NODES);
+        play(drained_under_messages, &d, &options);
+    }
+}
+
+static void
+a_drained_node_stays_so_under_the_next_coordinator(void)
+{
+    struct drained d = { 2, true };
+    trp_sim_options options = options_of(NODES);
+    play(drained_under_messages, &d, &options);
+}
+
+static void
+shards_stay_where_all_nodes_are_drained(void)
+{
+    struct drained d = { 1, false };
+    trp_sim_options options = options_of(NODES);
+    play(all_are_drained, &d, &options);
 }
 
 /* ClusterShardingGracefulShutdownSpec */
@@ -560,6 +739,13 @@ under_faults_never_two_live_and_messages_keep_their_order(void)
                "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/entities_test");
 }
 
+static void
+under_faults_drained_nodes_end_without_shards(void)
+{
+    play_seeds(faults_and_drains, options_of, NODES, 10,
+               "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/entities_test");
+}
+
 /* An entity's slot became that of an association while the mark behind its mailbox was on its way:
  * its shard never stopped. */
 static void
@@ -574,6 +760,9 @@ UNIT_BEGIN("entities")
 UNIT(entities_start_where_there_is_room_and_answer_everywhere)
 UNIT(a_leaving_node_hands_all_over_in_order)
 UNIT(the_leaving_coordinator_hands_all_over_in_order)
+UNIT(a_drained_node_hands_all_over_in_order_and_gets_shards_back)
+UNIT(a_drained_node_stays_so_under_the_next_coordinator)
+UNIT(shards_stay_where_all_nodes_are_drained)
 UNIT(a_node_that_hosts_none_leaves_too)
 UNIT(orders_that_are_given_again_change_nothing)
 UNIT(entities_of_a_killed_node_answer_elsewhere)
@@ -587,6 +776,7 @@ UNIT(no_shard_has_a_home_before_the_least_members_are_there)
 UNIT(another_number_of_shards_is_refused)
 UNIT(a_node_without_a_recipe_tells_entities_and_hosts_none)
 UNIT(under_faults_never_two_live_and_messages_keep_their_order)
+UNIT(under_faults_drained_nodes_end_without_shards)
 UNIT(a_mark_that_meets_an_association_is_reached)
 /* the last one: from its collector on, nodes measure themselves */
 UNIT(shards_move_to_nodes_that_have_more_left)

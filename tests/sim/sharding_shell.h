@@ -96,7 +96,8 @@ static const char *broken = "";
 
 #include "tests/sim/timeline.h"
 
-static uint64_t total_handled, total_told, total_dropped, total_destroyed, total_asked, total_incs;
+static uint64_t total_handled, total_told, total_dropped, total_destroyed, total_asked, total_incs,
+    total_drains;
 
 static void
 fail(const char *law, uint32_t node, uint32_t shard, const char *text)

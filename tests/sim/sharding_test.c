@@ -1,6 +1,6 @@
 /* sharding_test.c - the engines of sharding under seeds: nodes with regions and coordinators in
  * virtual time; lost, doubled and late frames, cuts, long stops, crashes, restarts on the same
- * address, leaves, joins. Entities are counters of messages.
+ * address, leaves, joins, drains. Entities are counters of messages.
  *
  *     tests/sim/sharding_test [--seeds N] [--seed S] [--break fence|epoch|answers|buffers]
  *
@@ -11,6 +11,8 @@
  *   sharding-sim-L3  Each message sent is handled, told, or destroyed in a crashed node; it is
  *       dropped only where the hand-off is to drop.
  *   sharding-sim-L4  After the faults every shard has one home, and nothing waits.
+ *   sharding-sim-L6  After the faults no shard is on a drained node, if a node that is not drained
+ *       is there to take it.
  *   sharding-sim-L5  The check functions hold after every step.
  */
 #include "tests/sim/sharding_shell.h"
@@ -257,12 +259,63 @@ lose_store(uint32_t node)
     }
 }
 
+/* An operator drains a member, or takes that back. */
+static void
+drain_or_undrain(uint32_t node)
+{
+    const struct view *view = &w.views[w.views_count - 1];
+    for (uint32_t i = 0; node != INCS && w.views_count + 2 < VIEWS && i < view->count; i++) {
+        if (trpi_node_id_equal(&view->members[i].id, &w.incs[node].id)) {
+            trpi_shard_member *member = &next_view()->members[i];
+            member->drained = !member->drained;
+            total_drains += member->drained;
+            return;
+        }
+    }
+}
+
+/* Is a node there that may be given shards? */
+static bool
+has_taker(void)
+{
+    const struct view *view = &w.views[w.views_count - 1];
+    for (uint32_t i = 0; i < view->count; i++) {
+        const struct inc *inc = &w.incs[inc_of(&view->members[i].id)];
+        if (inc->alive && !inc->leaves && !view->members[i].drained &&
+            view->members[i].status <= TRP_MEMBER_UP) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_drained(uint32_t node)
+{
+    const struct view *view = &w.views[w.views_count - 1];
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (trpi_node_id_equal(&view->members[i].id, &w.incs[node].id)) {
+            return view->members[i].drained;
+        }
+    }
+    return false;
+}
+
+static void
+undrain_all(void)
+{
+    struct view *view = next_view();
+    for (uint32_t i = 0; i < view->count; i++) {
+        view->members[i].drained = false;
+    }
+}
+
 static void
 make_fault(void)
 {
     uint32_t place = (uint32_t)draw(PLACES), node = alive_at(place);
     struct inc *inc = &w.incs[node == INCS ? 0 : node];
-    switch (draw(8)) {
+    switch (draw(9)) {
     case 0:
         if (node != INCS && draw(2) == 0) {
             kill_node(node);
@@ -288,6 +341,9 @@ make_fault(void)
     case 4:
     case 5:
         lose_store(node);
+        break;
+    case 6:
+        drain_or_undrain(node);
         break;
     default:
         if (node == INCS) {
@@ -394,6 +450,9 @@ check_end(void)
             }
             alive++;
             homes += shell->state == OWN;
+            if (shell->state == OWN && is_drained(i) && has_taker()) {
+                fail("sharding-sim-L6", i, shard, "it stays on a drained node");
+            }
             if (shell->front.count + shell->back.count + shell->mailbox.count > 0 ||
                 shell->state == STOPPING) {
                 fail("sharding-sim-L4", i, shard, "messages still wait");
@@ -465,6 +524,9 @@ run_seed(uint64_t seed)
             start_node(0);
             start_node(1);
         }
+        if (at >= END_MS + 3000 && at < END_MS + 3020 && !has_taker()) {
+            undrain_all();
+        }
         run_nodes(at < END_MS || (at > END_MS + 5500 && at < END_MS + 6000));
     }
     check_end();
@@ -527,8 +589,9 @@ main(int argc, char **argv)
     w.views = trpi_alloc(VIEWS * sizeof *w.views);
     trpi_assert(w.views != NULL);
     good = run_seeds(fault == NULL ? "" : fault, first, seeds);
-    if (fault == NULL && !one && seeds >= 100 && (total_dropped == 0 || total_asked == 0)) {
-        printf("FAIL sharding_sim: no message was dropped, or no program was asked\n");
+    if (fault == NULL && !one && seeds >= 100 &&
+        (total_dropped == 0 || total_asked == 0 || total_drains == 0)) {
+        printf("FAIL sharding_sim: nothing was dropped, asked of a program, or drained\n");
         good = false;
     }
     printf("%llu seeds: %llu nodes, handled %llu, told %llu, dropped %llu, destroyed %llu\n",

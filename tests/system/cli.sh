@@ -34,7 +34,7 @@ expect closed_stdout 70 bash -c '"$0" help >&-' "$troupe"
 expect wrong_twin_in_the_environment 64 env TROUPE_TIMEOUT=five "$troupe" members
 has wrong_twin_is_named "TROUPE_TIMEOUT takes a duration" "$work/err"
 expect version 0 "$troupe" --version
-for command in status why members member-status join leave down unreachable cluster-status leader is-singleton is-available \
+for command in status why members member-status join leave down drain undrain unreachable cluster-status leader is-singleton is-available \
     events wait send ask ping tree version completion help dev node sim config fsm; do
     expect "help_of_$command" 0 "$troupe" "$command" --help
     expect "unknown_flag_of_$command" 64 "$troupe" "$command" --bogus-flag

@@ -32,6 +32,8 @@ member-status {"ok":true,"node":"$B","nodeUid":"9","status":"Up","reachable":tru
 join {"progress":"Joining, seen by 1 of 2"}
 join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":90900}
 leave {"ok":true,"node":"$B","status":"Removed","elapsedMs":1400}
+drain {"ok":true,"node":"$B","nodeUid":"18446744073709551615","status":"Up","drained":true,"shardsBefore":12,"shards":0,"stays":[],"singletons":["consumer","ids"],"elapsedMs":900}
+undrain {"ok":true,"node":"$B","nodeUid":"18446744073709551615","status":"Up","drained":false,"shardsBefore":0,"shards":0,"stays":[],"elapsedMs":1}
 down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"left":7,"elapsedMs":1}
 topics {"ok":true,"selfNode":"$A","mediators":[{"name":"default","role":null,"settled":true,"topicsCount":2,"topics":[{"topic":"news","group":null,"subscribers":3,"here":1,"nodes":2},{"topic":"jobs","group":"workers","subscribers":5,"here":0,"nodes":1}]}]}
 publish {"ok":true,"topic":"news","delivered":3,"nodes":2,"silent":0}
@@ -63,6 +65,8 @@ leader !garbage
 member-status {"ok":false,"exit":68,"error":"no such member nope","hint":"troupe members"}
 join {"ok":false,"exit":1,"error":"already a member of troupe.tcp://demo@10.0.0.1:2552"}
 leave {"ok":false,"exit":75,"error":"still Leaving after 60 s"}
+drain {"ok":true,"node":"$B","nodeUid":"18446744073709551615","status":"Up","drained":true,"shardsBefore":12,"shards":3,"stays":["order: 3"],"singletons":[],"elapsedMs":900}
+undrain {"ok":false,"exit":68,"error":"no such member nope","hint":"troupe members"}
 ask {"ok":false,"exit":75,"error":"no reply in time"}
 send !huge
 tree !empty
@@ -301,6 +305,21 @@ is names_of_closed_ways "$(tr '\n' ' ' <"$work/out")" "$A $A "
 expect join_waits 0 good join $A -v
 is progress_is_a_line "$(grep -c '^Joining, seen by 1 of 2$' "$work/err") $(tail -c 1 "$work/err" | wc -l)" "1 1"
 has join_result "demo@10.0.0.2:2552  Up (90.9 s, member 2)"
+expect drain_says_what_moved 0 good drain 10.0.0.2:2552
+has drain_counts_shards "demo@10.0.0.2:2552  drained (0.9 s, 12 shards were handed over)" && has drain_names_singletons "consumer, ids" &&
+    has drain_says_that_leave_moves_them "troupe leave demo@10.0.0.2:2552"
+has drain_asks_for_the_member '"cmd":"drain","timeoutMs":60000,"wait":true,"member":"10.0.0.2:2552"' "$work/requests"
+expect drain_without_waiting 0 good drain --no-wait
+has drain_without_waiting_says_so "drained (ordered)"
+expect drain_as_json 0 good drain -o json
+has drain_has_its_fields '"shardsBefore": 12'
+expect drain_that_cannot_move_all 1 bad drain
+has drain_says_what_stays "order: 3" && has drain_says_what_helps "start another node"
+expect drain_that_cannot_move_all_without_waiting 0 bad drain --no-wait
+expect undrain_says_so 0 good undrain 10.0.0.2:2552
+has undrain_has_its_line "demo@10.0.0.2:2552  drained no more"
+expect undrain_of_nobody 68 bad undrain nope
+expect drain_takes_one_member 64 good drain a b
 expect leave_says_removed 0 good leave
 expect down_without_terminal_needs_yes 64 good down 10.0.0.3:2552 </dev/null
 has down_names_the_flag "--yes" "$work/err"

@@ -24,6 +24,7 @@ struct mesh {
     bool cut[MESH_NODES_MAX];                         /* neither sends nor hears */
     bool waking[MESH_NODES_MAX];                      /* as a node that has stood still */
     bool deaf[MESH_NODES_MAX];                        /* it cannot be dialled */
+    bool old[MESH_NODES_MAX];                         /* it does not take marks */
     uint32_t reach_at[64], reach_of[64], reach_count; /* dials under way: by, to */
     uint32_t reaches;                                 /* all of them */
     uint32_t dials[MESH_NODES_MAX];   /* members that it dials again, whatever the pause */
@@ -81,7 +82,8 @@ mesh_take_actions(struct mesh *m, uint32_t node)
         }
         if (a->kind == TRPI_ACTION_SEND) {
             uint32_t to = mesh_find(m, &a->to);
-            if (to == UINT32_MAX || m->cut[node] || m->cut[to]) {
+            bool takes = to == UINT32_MAX || !a->marks || (!m->old[node] && !m->old[to]);
+            if (to == UINT32_MAX || m->cut[node] || m->cut[to] || !takes) {
                 continue;
             }
             struct mesh_frame *f = &m->queue[m->tail++ % 4096];

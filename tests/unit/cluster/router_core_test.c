@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "cluster/engine/membership.h"
 #include "cluster/routing/router.h"
 #include "tests/unit/unit.h"
 
@@ -297,6 +298,42 @@ a_share_moves_and_is_evened_out(void)
     scene_end(&s);
 }
 
+/* router-core-R6: of pools and groups */
+static void
+a_drained_node_keeps_its_routees_and_gets_no_new_one(void)
+{
+    for (int finds = 0; finds < 2; finds++) {
+        uint32_t per_node = finds ? 1 : 2;
+        struct scene s;
+        trpi_router_rules rules = pool;
+        rules.finds = finds != 0;
+        rules.per_node = per_node;
+        scene_start(&s, rules);
+        trp_member *one = scene_node(&s, 11, "");
+        scene_step(&s);
+        scene_find_all(&s);
+        one->zero[TRPI_MEMBER_DRAINED_AT] = 1;
+        trp_member *two = scene_node(&s, 22, "");
+        two->zero[TRPI_MEMBER_DRAINED_AT] = 1;
+        scene_step(&s);
+        scene_find_all(&s);
+        UNIT_EQUAL(table_count(&s, 11), per_node);
+        UNIT_EQUAL(table_count(&s, 22), 0);
+        UNIT_EQUAL(trpi_router_wake_ms(s.core), UINT64_MAX);
+        one->reachable = 0; /* cut off and back: it has what it had */
+        scene_step(&s);
+        one->reachable = 1;
+        scene_step(&s);
+        UNIT_EQUAL(table_count(&s, 11), per_node);
+        UNIT_EQUAL(s.dismissals, 0);
+        two->zero[TRPI_MEMBER_DRAINED_AT] = 0;
+        scene_step(&s);
+        scene_find_all(&s);
+        UNIT_EQUAL(table_count(&s, 22), per_node);
+        scene_end(&s);
+    }
+}
+
 /* CROUTE-08, -09, ROLES-03: UseRoleIgnoredSpec, 6 in all and 2 on a node */
 static void
 roles_and_the_own_node_decide_who_has_routees(void)
@@ -552,6 +589,7 @@ UNIT(spreading_at_once_is_spreading_one_by_one)
 UNIT(totals_and_maxima_hold)
 UNIT(routees_come_and_go_with_their_nodes)
 UNIT(a_share_moves_and_is_evened_out)
+UNIT(a_drained_node_keeps_its_routees_and_gets_no_new_one)
 UNIT(roles_and_the_own_node_decide_who_has_routees)
 UNIT(a_router_that_is_held_has_an_empty_table_and_dismisses_nobody)
 UNIT(what_is_not_there_is_looked_for_again)

@@ -165,6 +165,7 @@ versions_of_the_application_are_compared_by_their_numbers(void)
 /* ---- the coordinator ------------------------------------------------------------------------- */
 
 static uint32_t allocation; /* of the settings in frames */
+static uint32_t drained;    /* members, by number: bits */
 
 static trpi_shard_frame
 frame_to_coordinator(trpi_shard_frame_kind kind, trpi_shard_item *items, uint32_t count)
@@ -268,6 +269,7 @@ show_members(trpi_coordinator *core, uint64_t now_ms, const char *const *version
                                      .members_count = count };
     members_up(members, count);
     for (uint32_t i = 0; i < count; i++) {
+        members[i].drained = (drained >> members[i].id.uid & 1) != 0;
         (void)snprintf(members[i].app_version, sizeof members[i].app_version, "%s", versions[i]);
     }
     UNIT_EQUAL(trpi_coordinator_step(core, now_ms, &event), TRP_OK);
@@ -520,6 +522,87 @@ a_region_obeys_the_coordinator_that_is_the_oldest_in_its_own_view(void)
     region_follows_its_view(false); /* the type is not started there */
 }
 
+/* Make a coordinator on node 1 of three, in which node 2 hosts shards 0 to 3. */
+static trpi_coordinator *
+coordinator_of_three(trpi_shard_item items[4])
+{
+    static const char *const versions[] = { "1", "1", "1" };
+    trpi_node_id self = node(1);
+    trpi_coordinator *core = NULL;
+    drained = 1u << 1 | 1u << 3;
+    UNIT_REQUIRE(trpi_coordinator_new(&self, "order", "", NULL, &core) == TRP_OK);
+    show_members(core, 1000, versions, 3);
+    for (uint32_t number = 1; number <= 3; number++) {
+        take_from(core, 1001, number, TRPI_SHARD_FRAME_HOSTS, NULL, 0);
+    }
+    memset(items, 0, 4 * sizeof *items);
+    for (uint32_t i = 0; i < 4; i++) {
+        items[i].shard = i;
+    }
+    take_from(core, 1002, 3, TRPI_SHARD_FRAME_GET, items, 4);
+    UNIT_EQUAL(sent_to(core, 1, TRPI_SHARD_FRAME_GRANT), 0);
+    UNIT_EQUAL(sent_to(core, 3, TRPI_SHARD_FRAME_GRANT), 0);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_GRANT), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        items[i].epoch = 1ull << 32 | (i + 1);
+    }
+    take_from(core, 1003, 2, TRPI_SHARD_FRAME_STARTED, items, 4);
+    return core;
+}
+
+/* sharding-C11: its shards move as of a node that leaves, and it is granted none */
+static void
+a_drained_node_hands_over_and_is_granted_nothing(void)
+{
+    static const char *const versions[] = { "1", "1", "1" };
+    trpi_shard_item items[4];
+    trpi_check check;
+    trpi_coordinator_region_info info;
+    trpi_coordinator *core = coordinator_of_three(items);
+    drained = 1u << 2;
+    show_members(core, 1100, versions, 3);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_HANDOFF), 4);
+    UNIT_TRUE(trpi_coordinator_region(core, 1, &info) && info.drained && info.shards == 4);
+    take_from(core, 1101, 2, TRPI_SHARD_FRAME_STOPPED, items, 4);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_GRANT), 0);
+    UNIT_EQUAL(sent_to(core, 1, TRPI_SHARD_FRAME_GRANT), 2);
+    UNIT_EQUAL(sent_to(core, 3, TRPI_SHARD_FRAME_GRANT), 2);
+    UNIT_TRUE(trpi_coordinator_check(core, &check) == NULL);
+    drained = 0;
+    trpi_coordinator_free(core);
+}
+
+/* sharding-C11: until another may take them, they stay; what is free waits, and says for what */
+static void
+shards_stay_where_every_node_is_drained(void)
+{
+    static const char *const versions[] = { "1", "1", "1" };
+    trpi_shard_item items[4];
+    trpi_coordinator_wait wait;
+    uint32_t at = 0;
+    trpi_coordinator *core = coordinator_of_three(items);
+    drained = 1u << 1 | 1u << 2 | 1u << 3;
+    show_members(core, 1100, versions, 3);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_HANDOFF), 0);
+    UNIT_FALSE(trpi_coordinator_waits(core, &at, &wait)); /* none is wanted */
+    items[0].shard = 7;
+    take_from(core, 1200, 3, TRPI_SHARD_FRAME_GET, items, 1);
+    for (uint32_t number = 1; number <= 3; number++) {
+        UNIT_EQUAL(sent_to(core, number, TRPI_SHARD_FRAME_GRANT), 0);
+    }
+    at = 0;
+    UNIT_REQUIRE(trpi_coordinator_waits(core, &at, &wait));
+    UNIT_EQUAL(wait.kind, TRPI_COORDINATOR_WAIT_UNDRAIN);
+    UNIT_EQUAL(wait.shard, 7);
+    drained = 1u << 2; /* now there are two that may */
+    show_members(core, 1300, versions, 3);
+    UNIT_EQUAL(sent_to(core, 2, TRPI_SHARD_FRAME_HANDOFF), 4);
+    UNIT_EQUAL(sent_to(core, 1, TRPI_SHARD_FRAME_GRANT) + sent_to(core, 3, TRPI_SHARD_FRAME_GRANT),
+               1);
+    drained = 0;
+    trpi_coordinator_free(core);
+}
+
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 static trpi_shard_item three[] = { { 0, 0, 1ull << 32 | 5 },
@@ -632,6 +715,8 @@ UNIT(shards_go_to_the_newer_version_during_a_rolling_update)
 UNIT(a_program_that_does_not_answer_holds_no_shard_up)
 UNIT(a_leaving_node_does_not_wait_for_a_removed_one)
 UNIT(a_region_obeys_the_coordinator_that_is_the_oldest_in_its_own_view)
+UNIT(a_drained_node_hands_over_and_is_granted_nothing)
+UNIT(shards_stay_where_every_node_is_drained)
 UNIT(each_frame_reads_back_as_it_was_written)
 UNIT(frames_are_those_of_the_golden_file)
 UNIT_END

@@ -46,6 +46,16 @@ fields_are_read_and_defaults_filled_in(void)
     UNIT_TEXT(r.type, "string");
     UNIT_EQUAL(r.timeout_ms, TRPI_CTL_TIMEOUT_MS_DEFAULT);
     trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"drain\",\"member\":\"a:1\",\"wait\":false}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_DRAIN);
+    UNIT_TEXT(r.member, "a:1");
+    UNIT_FALSE(r.wait);
+    UNIT_EQUAL(r.timeout_ms, TRPI_CTL_TIMEOUT_MS_LONG);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"undrain\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_UNDRAIN);
+    UNIT_TRUE(r.member == NULL && r.wait);
+    trpi_control_request_fini(&r);
     r = accepted("{\"cmd\":\"tree\",\"timeoutMs\":250}");
     UNIT_TEXT(r.path, "/");
     UNIT_EQUAL(r.depth, TRPI_CONTROL_DEPTH_DEFAULT);
@@ -163,6 +173,7 @@ mistakes_are_answered_by_name(void)
     refused("{\"cmd\":\"ask\",\"path\":\"/a\"}", 64, "field 'text': missing");
     refused("{\"cmd\":\"ask\",\"path\":\"/a\",\"base64\":\"AB\"}", 65,
             "field 'base64' cannot be decoded");
+    refused("{\"cmd\":\"drain\",\"wait\":1}", 64, "field 'wait': expected true or false");
     refused("{\"cmd\":\"leave\",\"wait\":1}", 64, "field 'wait': expected true or false");
     refused("{\"cmd\":\"tree\",\"depth\":-1}", 64,
             "field 'depth': expected a number from 0 to 1000");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cluster/node/doctor_look.h"
+#include "cluster/node/health.h"
 #include "tests/unit/node/inside.h"
 
 /* ---- the lowest figures ---------------------------------------------------------------------- */
@@ -191,6 +192,25 @@ a_configuration_that_is_risky_is_named(void)
 }
 
 static void
+a_drained_member_is_named(void)
+{
+    trp_node *node = up_with("log.level=info");
+    UNIT_TRUE(says(node, "drained", "ok", "no member is drained"));
+    cJSON *reply = control_ask(trp_node_control_path(node), "{\"cmd\":\"drain\"}");
+    UNIT_TRUE(trpi_json_get_text(reply, "node") != NULL);
+    cJSON_Delete(reply);
+    UNIT_TRUE(trpi_cluster_is_drained(node->cluster));
+    const char *why = "";
+    UNIT_FALSE(trpi_node_takes_work(node, &why));
+    UNIT_TEXT(why, "this node is drained (troupe undrain)");
+    UNIT_TRUE(says(node, "drained", "warn", "is drained: it is given no shard and no routee"));
+    cJSON_Delete(control_ask(trp_node_control_path(node), "{\"cmd\":\"undrain\"}"));
+    UNIT_FALSE(trpi_cluster_is_drained(node->cluster));
+    UNIT_TRUE(says(node, "drained", "ok", ""));
+    trp_node_close(node);
+}
+
+static void
 a_quorum_that_does_not_fit_is_named(void)
 {
     const char *more[] = { "cluster.seed-nodes=self",
@@ -349,6 +369,7 @@ members_that_differ_or_are_lost_are_named(void)
 UNIT_BEGIN("doctor_node")
 UNIT(figures_of_the_host_are_judged)
 UNIT(a_configuration_that_is_risky_is_named)
+UNIT(a_drained_member_is_named)
 UNIT(a_quorum_that_does_not_fit_is_named)
 UNIT(a_node_that_has_not_joined_and_a_seed_without_address_are_named)
 UNIT(dead_letters_are_a_warning_and_a_storm_is_a_failure)

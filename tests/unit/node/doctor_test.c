@@ -304,6 +304,7 @@ cases_are_counted_and_the_first_is_told(void)
         ROW("unreachable", unreachable, FAIL),
         ROW("joining", joining_long, WARN),
         ROW("down", down, WARN),
+        ROW("drained", drained, WARN),
         ROW("links", ways_failed, FAIL),
         ROW("waiting", links_wait, WARN),
         ROW("quarantine", quarantined, WARN),
