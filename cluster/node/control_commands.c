@@ -92,6 +92,9 @@ static void
 serve_service(trp_node *node, trpi_call *call)
 {
     switch (call->request.command) {
+    case TRPI_CONTROL_FAULT:
+        trpi_node_serve_fault(node, call);
+        return;
     case TRPI_CONTROL_DRAIN:
         trpi_node_serve_drain(node, call);
         return;
@@ -204,8 +207,6 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         trpi_node_serve_peers(node, call);
         return;
     case TRPI_CONTROL_FAULT:
-        trpi_node_serve_fault(node, call);
-        return;
     case TRPI_CONTROL_WHY:
     case TRPI_CONTROL_DRAIN:
     case TRPI_CONTROL_UNDRAIN:
