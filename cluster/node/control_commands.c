@@ -87,147 +87,50 @@ serve_config(trp_node *node, trpi_call *call)
     trpi_call_answer_if(call, ok, reply);
 }
 
-/* Serve the commands that are not about the membership's statuses. */
-static void
-serve_service(trp_node *node, trpi_call *call)
-{
-    switch (call->request.command) {
-    case TRPI_CONTROL_FAULT:
-        trpi_node_serve_fault(node, call);
-        return;
-    case TRPI_CONTROL_DRAIN:
-        trpi_node_serve_drain(node, call);
-        return;
-    case TRPI_CONTROL_UNDRAIN:
-        trpi_node_serve_undrain(node, call);
-        return;
-    case TRPI_CONTROL_PUBLISH:
-        trpi_node_serve_publish(node, call);
-        return;
-    case TRPI_CONTROL_TOPICS:
-        trpi_node_serve_topics(node, call);
-        return;
-    case TRPI_CONTROL_SHARDS:
-        trpi_node_serve_shards(node, call);
-        return;
-    case TRPI_CONTROL_ENTITY:
-        trpi_node_serve_entity(node, call);
-        return;
-    case TRPI_CONTROL_DEADLETTERS:
-        trpi_node_serve_deadletters(node, call);
-        return;
-    case TRPI_CONTROL_LOGS:
-        trpi_node_serve_logs(node, call);
-        return;
-    case TRPI_CONTROL_DOCTOR:
-        trpi_node_serve_doctor(node, call);
-        return;
-    case TRPI_CONTROL_STOP:
-        trpi_node_serve_stop(node, call);
-        return;
-    case TRPI_CONTROL_METRICS:
-        trpi_node_serve_metrics(node, call);
-        return;
-    case TRPI_CONTROL_RELOAD:
-        trpi_node_serve_reload(node, call);
-        return;
-    case TRPI_CONTROL_TRACE:
-        trpi_node_serve_trace(node, call);
-        return;
-    case TRPI_CONTROL_TOP:
-        trpi_node_serve_top(node, call);
-        return;
-    case TRPI_CONTROL_REACH:
-        trpi_node_serve_reach(node, call);
-        return;
-    case TRPI_CONTROL_WHY:
-        trpi_node_serve_why(node, call);
-        return;
-    case TRPI_CONTROL_READY:
-        trpi_node_serve_ready(node, call);
-        return;
-    case TRPI_CONTROL_ALIVE:
-        trpi_node_serve_alive(node, call);
-        return;
-    default:
-        trpi_node_serve_singleton(node, call);
-        return;
-    }
-}
+static void (*const servers[])(trp_node *node, trpi_call *call) = {
+    [TRPI_CONTROL_VERSION] = serve_version,
+    [TRPI_CONTROL_MEMBERS] = trpi_node_serve_members,
+    [TRPI_CONTROL_MEMBER_STATUS] = trpi_node_serve_member_status,
+    [TRPI_CONTROL_STATUS] = trpi_node_serve_status,
+    [TRPI_CONTROL_JOIN] = trpi_node_serve_join,
+    [TRPI_CONTROL_LEAVE] = trpi_node_serve_leave,
+    [TRPI_CONTROL_DOWN] = trpi_node_serve_down,
+    [TRPI_CONTROL_EVENTS] = trpi_node_serve_events,
+    [TRPI_CONTROL_SEND] = trpi_node_serve_send,
+    [TRPI_CONTROL_ASK] = trpi_node_serve_ask,
+    [TRPI_CONTROL_PING] = trpi_node_serve_ping,
+    [TRPI_CONTROL_TREE] = trpi_node_serve_tree,
+    [TRPI_CONTROL_CONFIG] = serve_config,
+    [TRPI_CONTROL_PEERS] = trpi_node_serve_peers,
+    [TRPI_CONTROL_FAULT] = trpi_node_serve_fault,
+    [TRPI_CONTROL_WHY] = trpi_node_serve_why,
+    [TRPI_CONTROL_SHUTDOWN] = trpi_node_serve_shutdown,
+    [TRPI_CONTROL_REACH] = trpi_node_serve_reach,
+    [TRPI_CONTROL_SINGLETON] = trpi_node_serve_singleton,
+    [TRPI_CONTROL_TOPICS] = trpi_node_serve_topics,
+    [TRPI_CONTROL_PUBLISH] = trpi_node_serve_publish,
+    [TRPI_CONTROL_SHARDS] = trpi_node_serve_shards,
+    [TRPI_CONTROL_ENTITY] = trpi_node_serve_entity,
+    [TRPI_CONTROL_DEADLETTERS] = trpi_node_serve_deadletters,
+    [TRPI_CONTROL_LOGS] = trpi_node_serve_logs,
+    [TRPI_CONTROL_DOCTOR] = trpi_node_serve_doctor,
+    [TRPI_CONTROL_STOP] = trpi_node_serve_stop,
+    [TRPI_CONTROL_METRICS] = trpi_node_serve_metrics,
+    [TRPI_CONTROL_READY] = trpi_node_serve_ready,
+    [TRPI_CONTROL_ALIVE] = trpi_node_serve_alive,
+    [TRPI_CONTROL_RELOAD] = trpi_node_serve_reload,
+    [TRPI_CONTROL_TRACE] = trpi_node_serve_trace,
+    [TRPI_CONTROL_TOP] = trpi_node_serve_top,
+    [TRPI_CONTROL_DRAIN] = trpi_node_serve_drain,
+    [TRPI_CONTROL_UNDRAIN] = trpi_node_serve_undrain,
+};
 
 void
 trpi_node_command_serve(void *arg, trpi_call *call)
 {
     trp_node *node = arg;
     trpi_audit_call(node, call);
-    switch (call->request.command) {
-    case TRPI_CONTROL_VERSION:
-        serve_version(node, call);
-        return;
-    case TRPI_CONTROL_MEMBERS:
-        trpi_node_serve_members(node, call);
-        return;
-    case TRPI_CONTROL_MEMBER_STATUS:
-        trpi_node_serve_member_status(node, call);
-        return;
-    case TRPI_CONTROL_STATUS:
-        trpi_node_serve_status(node, call);
-        return;
-    case TRPI_CONTROL_JOIN:
-        trpi_node_serve_join(node, call);
-        return;
-    case TRPI_CONTROL_LEAVE:
-        trpi_node_serve_leave(node, call);
-        return;
-    case TRPI_CONTROL_DOWN:
-        trpi_node_serve_down(node, call);
-        return;
-    case TRPI_CONTROL_SHUTDOWN:
-        trpi_node_serve_shutdown(node, call);
-        return;
-    case TRPI_CONTROL_EVENTS:
-        trpi_node_serve_events(node, call);
-        return;
-    case TRPI_CONTROL_SEND:
-        trpi_node_serve_send(node, call);
-        return;
-    case TRPI_CONTROL_ASK:
-        trpi_node_serve_ask(node, call);
-        return;
-    case TRPI_CONTROL_PING:
-        trpi_node_serve_ping(node, call);
-        return;
-    case TRPI_CONTROL_TREE:
-        trpi_node_serve_tree(node, call);
-        return;
-    case TRPI_CONTROL_CONFIG:
-        serve_config(node, call);
-        return;
-    case TRPI_CONTROL_PEERS:
-        trpi_node_serve_peers(node, call);
-        return;
-    case TRPI_CONTROL_FAULT:
-    case TRPI_CONTROL_WHY:
-    case TRPI_CONTROL_DRAIN:
-    case TRPI_CONTROL_UNDRAIN:
-    case TRPI_CONTROL_REACH:
-    case TRPI_CONTROL_SINGLETON:
-    case TRPI_CONTROL_TOPICS:
-    case TRPI_CONTROL_PUBLISH:
-    case TRPI_CONTROL_SHARDS:
-    case TRPI_CONTROL_ENTITY:
-    case TRPI_CONTROL_DEADLETTERS:
-    case TRPI_CONTROL_LOGS:
-    case TRPI_CONTROL_DOCTOR:
-    case TRPI_CONTROL_STOP:
-    case TRPI_CONTROL_METRICS:
-    case TRPI_CONTROL_READY:
-    case TRPI_CONTROL_ALIVE:
-    case TRPI_CONTROL_RELOAD:
-    case TRPI_CONTROL_TRACE:
-    case TRPI_CONTROL_TOP:
-        serve_service(node, call);
-        return;
-    }
-    trpi_assert(false && "a command without a server");
+    trpi_assert(call->request.command < sizeof servers / sizeof servers[0] &&
+                servers[call->request.command] != NULL);
+    servers[call->request.command](node, call);
 }

@@ -165,9 +165,9 @@ TRP_API trp_system *trp_flow_system(const trp_flow *flow);
 /* Fail: do not return, and let the flow's future fail with err and a reason; use it through
  * trp_flow_fail(flow, err, "why %s", ...). Only what trp_flow_defer() was given is
  * released. Not from a function that the library calls (a callback, a comparison). In C++ no
- * destructor between the flow's function and this call runs.
+ * destructor between the flow's function and this call runs. TRP_OK as err is TRP_EFAILED.
  *
- * Errors:    none; TRP_OK as err fails with TRP_EFAILED
+ * Errors:    none
  * Thread:    the flow's function only.
  * Source:    DATAFLOW-2.  Since: 0.2 */
 #define trp_flow_fail(flow, err, ...)                                                              \

@@ -57,13 +57,14 @@ typedef struct trp_trace_hop {
     trp_err err;      /* of a handler that failed; TRP_OK: none */
     int dead_reason;  /* TRP_HOP_DEAD: a trp_dead_reason */
     trp_hop_end end;
+    uint32_t reserved; /* 0 */
 } trp_trace_hop;
 
 /* Read a traceparent ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").
  *
  * Ownership: borrows text.
- * Errors:    TRP_EINVAL (it is none), TRP_ENOENT (it is one that is not sampled; the trace is not
- *            to be recorded)
+ * Errors:    TRP_EINVAL   it is none
+ *            TRP_ENOENT   it is one that is not sampled: the trace is not to be recorded
  * Thread:    any; lock-free.
  * Source:    HOW-09, W3C Trace Context.  Since: 0.2 */
 TRP_API trp_err trp_trace_parse(const char *text, trp_trace *ret_trace);
@@ -113,9 +114,9 @@ TRP_API void trp_system_tell_traced(trp_system *system, trp_ref to, trp_ref send
  * are in no trace, one in one_in begins one, the first at once. 0: no longer. A path is absolute
  * and may have wildcards as in selections ("/user/orders/?"), but no "..".
  *
- * Errors:    TRP_EINVAL (path, one_in above TRP_TRACE_ONE_IN_MAX), TRP_ELIMIT
- *            (TRP_TRACE_SAMPLES_MAX other paths are sampled), TRP_ENOENT (0, and it is not
- *            sampled)
+ * Errors:    TRP_EINVAL   path is none, or one_in is above TRP_TRACE_ONE_IN_MAX
+ *            TRP_ELIMIT   TRP_TRACE_SAMPLES_MAX other paths are sampled
+ *            TRP_ENOENT   one_in is 0, and the path is not sampled
  * Thread:    any; takes a lock for moments, and time in proportion to the number of actors.
  * Source:    HOW-09.  Since: 0.2 */
 TRP_API trp_err trp_trace_sample(trp_system *system, const char *path, uint32_t one_in);
@@ -123,7 +124,9 @@ TRP_API trp_err trp_trace_sample(trp_system *system, const char *path, uint32_t 
 /* Call fn with each hop that is kept and whose number is above `after`, in order, until it returns
  * other than TRP_OK. The hop is valid until fn returns.
  *
- * Errors:    TRP_EINVAL, TRP_ENOMEM, that of fn
+ * Errors:    TRP_EINVAL   system or fn is NULL
+ *            TRP_ENOMEM   out of memory
+ *            and those of fn
  * Thread:    any; takes a lock for a moment, not while fn runs.
  * Source:    HOW-09.  Since: 0.2 */
 TRP_API trp_err trp_trace_hops(trp_system *system, uint64_t after,
@@ -131,7 +134,8 @@ TRP_API trp_err trp_trace_hops(trp_system *system, uint64_t after,
 
 /* Give the paths that are sampled: call fn with each, until it returns other than TRP_OK.
  *
- * Errors:    TRP_EINVAL, that of fn
+ * Errors:    TRP_EINVAL   system or fn is NULL
+ *            and those of fn
  * Thread:    any; takes a lock for a moment, not while fn runs.
  * Source:    HOW-09.  Since: 0.2 */
 TRP_API trp_err trp_trace_samples(trp_system *system,

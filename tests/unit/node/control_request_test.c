@@ -189,7 +189,7 @@ mistakes_are_answered_by_name(void)
     refused("{\"cmd\":\"join\",\"addresses\":[1]}", 64, "field 'addresses': expected texts");
     refused("{\"cmd\":\"stop\"}", 64, "field 'path': missing");
     refused("{\"cmd\":\"stop\",\"path\":\"/user/a\",\"action\":\"burn\"}", 64,
-            "field 'action': expected stop or kill");
+            "field 'action': expected stop, kill or restart");
     refused("{\"cmd\":\"deadletters\",\"after\":\"x\"}", 64,
             "field 'after': expected the number of a record, as decimal text");
     refused("{\"cmd\":\"deadletters\",\"count\":1000001}", 64,
