@@ -104,7 +104,8 @@ a_fault_of_a_flow_is_its_failure(void)
             flows += 2;
         }
     }
-    UNIT_EQUAL(atomic_load(&releases), flows);
+    /* one that ends well releases when it returns, behind its success */
+    UNIT_WAIT(atomic_load(&releases) == flows, 60000);
     STAGE_LOGGED("a flow failed name=culprit reason=SIGSEGV");
     stage_close(system);
 }
