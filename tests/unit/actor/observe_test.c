@@ -90,7 +90,8 @@ actors_are_counted_by_behaviour_and_dispatcher(void)
     UNIT_TRUE(look(system)->complete);
     UNIT_TRUE(look(system)->actors >= 30);
     UNIT_TRUE(named(&look(system)->dispatchers, "default")->actors >= 30);
-    UNIT_EQUAL(named(&look(system)->behaviours, "box")->active, 0);
+    /* a walk may have met some at their start */
+    UNIT_WAIT(named(&look(system)->behaviours, "box")->active == 0, 60000);
     stage_close(system);
 }
 
