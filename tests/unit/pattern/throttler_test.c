@@ -130,7 +130,7 @@ without_a_target_it_keeps(void)
     close_throttler();
 }
 
-/* CONTRIB-39: a rate that is set begins an interval; one that cannot be changes nothing */
+/* CONTRIB-39 HOW-01: a rate that is set begins an interval; one that cannot be changes nothing */
 static void
 the_rate_can_be_set(void)
 {

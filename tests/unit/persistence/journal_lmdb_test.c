@@ -333,7 +333,7 @@ between_note(uint32_t *at)
 {
     pthread_mutex_lock(&between.lock);
     *at = ++between.answers;
-    pthread_cond_signal(&between.changed);
+    pthread_cond_broadcast(&between.changed); /* the test and the writer may both wait */
     pthread_mutex_unlock(&between.lock);
 }
 
