@@ -62,6 +62,7 @@
     F(CERT, "cert", 0, "FILE", "for --endpoint and --via: own certificate")                        \
     F(KEY, "key", 0, "FILE", "for --endpoint and --via: its key")                                  \
     F(COOKIE_FILE, "cookie-file", 0, "FILE", "for --via: file with the cluster's cookie")          \
+    F(ALL_MEMBERS, "all-members", 0, NULL, "the answers of all members, not of one node alone")    \
     F(FIX_HINTS, "fix-hints", 0, NULL, "say what to do about each finding")                        \
     F(OUT_FILE, "out-file", 'O', "FILE", "write to FILE")                                          \
     F(LANG, "lang", 0, "LANG", "c or c++ (default c)")                                             \
@@ -235,6 +236,10 @@ uint64_t trpi_cli_now_ms(void); /* monotonic */
 void trpi_cli_sleep_ms(uint32_t ms);
 /* Begin one output of --watch: clears the screen of a terminal. */
 void trpi_cli_watch_begin(const trpi_cli *cli);
+/* cmd_all.c. Ask all members for `cmd`, and print the answer of each with print, which returns an
+ * exit code for what it could not do. Returns 1: one says no; 75: none does, some are silent. */
+int trpi_cli_all_once(trpi_cli *cli, const char *cmd,
+                      int (*print)(trpi_cli *cli, const cJSON *answer));
 /* Run `once` (0: go on) each cli->watch_ms, or one time. */
 int trpi_cli_repeat(trpi_cli *cli, int (*once)(trpi_cli *cli));
 

@@ -31,30 +31,40 @@ summary_print(const trpi_cli *cli, const cJSON *reply)
                   hints ? "" : "; troupe doctor --fix-hints says what to do");
 }
 
+static int
+doctor_print(trpi_cli *cli, const cJSON *reply)
+{
+    const cJSON *finding;
+    cJSON_ArrayForEach(finding, cJSON_GetObjectItemCaseSensitive(reply, "findings"))
+    {
+        if (cli->output == TRPI_CLI_TABLE) {
+            finding_print(cli, finding);
+        } else if (strcmp(trpi_cli_get(finding, "level"), "ok") != 0) {
+            (void)puts(trpi_cli_get(finding, "id"));
+        }
+    }
+    if (cli->output == TRPI_CLI_TABLE) {
+        trpi_cli_flush();
+        summary_print(cli, reply);
+    }
+    return 0;
+}
+
 int
 trpi_cli_run_doctor(trpi_cli *cli)
 {
     cJSON *reply = NULL;
-    const cJSON *finding;
+    if (trpi_cli_has(cli, TRPI_CLI_ALL_MEMBERS)) {
+        return trpi_cli_all_once(cli, "doctor", doctor_print);
+    }
     int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "doctor"), NULL, NULL, &reply);
     if (code != 0) {
         return code;
     }
-    const cJSON *findings = cJSON_GetObjectItemCaseSensitive(reply, "findings");
     if (cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL) {
         trpi_cli_print_json(cli, reply);
     } else {
-        cJSON_ArrayForEach(finding, findings)
-        {
-            if (cli->output == TRPI_CLI_TABLE) {
-                finding_print(cli, finding);
-            } else if (strcmp(trpi_cli_get(finding, "level"), "ok") != 0) {
-                (void)puts(trpi_cli_get(finding, "id"));
-            }
-        }
-    }
-    if (cli->output == TRPI_CLI_TABLE) {
-        summary_print(cli, reply);
+        (void)doctor_print(cli, reply); /* it cannot fail */
     }
     code = trpi_cli_get_true(reply, "healthy") ? 0 : TRPI_CTL_EXIT_NO;
     cJSON_Delete(reply);

@@ -81,25 +81,35 @@ table_print(const trpi_cli *cli, const cJSON *list)
 }
 
 static int
+peers_print(trpi_cli *cli, const cJSON *reply)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(reply, "peers"), *peer;
+    if (cli->output != TRPI_CLI_NAME) {
+        return table_print(cli, list);
+    }
+    cJSON_ArrayForEach(peer, list)
+    {
+        (void)puts(trpi_cli_get(peer, "node"));
+    }
+    return 0;
+}
+
+static int
 peers_once(trpi_cli *cli)
 {
     cJSON *reply;
+    if (trpi_cli_has(cli, TRPI_CLI_ALL_MEMBERS)) {
+        return trpi_cli_all_once(cli, "peers", peers_print);
+    }
     int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "peers"), NULL, NULL, &reply);
     if (code != 0) {
         return code;
     }
     trpi_cli_watch_begin(cli);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(reply, "peers");
     if (cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL) {
         trpi_cli_print_json(cli, reply);
-    } else if (cli->output == TRPI_CLI_NAME) {
-        const cJSON *peer;
-        cJSON_ArrayForEach(peer, list)
-        {
-            (void)puts(trpi_cli_get(peer, "node"));
-        }
     } else {
-        code = table_print(cli, list);
+        code = peers_print(cli, reply);
     }
     cJSON_Delete(reply);
     return code;

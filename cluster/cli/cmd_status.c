@@ -168,9 +168,34 @@ print_prom(const cJSON *reply)
 }
 
 static int
+status_print(trpi_cli *cli, const cJSON *reply)
+{
+    const cJSON *problem;
+    if (cli->output == TRPI_CLI_NAME) {
+        (void)puts(trpi_cli_get(reply, "selfNode"));
+        return 0;
+    }
+    print_heading(cli, reply);
+    print_nodes(reply);
+    print_numbers(reply);
+    print_journal(reply);
+    cJSON_ArrayForEach(problem, cJSON_GetObjectItemCaseSensitive(reply, "problems"))
+    {
+        const char *text = cJSON_GetStringValue(problem);
+        (void)printf("  problem     %s\n", text != NULL ? text : "?");
+    }
+    trpi_cli_print_reasons(reply);
+    trpi_cli_print_drained(reply);
+    return 0;
+}
+
+static int
 status_once(trpi_cli *cli)
 {
     cJSON *reply;
+    if (trpi_cli_has(cli, TRPI_CLI_ALL_MEMBERS)) {
+        return trpi_cli_all_once(cli, "status", status_print);
+    }
     int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "status"), NULL, NULL, &reply);
     if (code != 0) {
         return code;
@@ -178,23 +203,10 @@ status_once(trpi_cli *cli)
     trpi_cli_watch_begin(cli);
     if (cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL) {
         trpi_cli_print_json(cli, reply);
-    } else if (cli->output == TRPI_CLI_NAME) {
-        (void)puts(trpi_cli_get(reply, "selfNode"));
     } else if (cli->output == TRPI_CLI_PROM) {
         print_prom(reply);
     } else {
-        const cJSON *problem;
-        print_heading(cli, reply);
-        print_nodes(reply);
-        print_numbers(reply);
-        print_journal(reply);
-        cJSON_ArrayForEach(problem, cJSON_GetObjectItemCaseSensitive(reply, "problems"))
-        {
-            const char *text = cJSON_GetStringValue(problem);
-            (void)printf("  problem     %s\n", text != NULL ? text : "?");
-        }
-        trpi_cli_print_reasons(reply);
-        trpi_cli_print_drained(reply);
+        (void)status_print(cli, reply); /* it cannot fail */
     }
     code = trpi_cli_get_true(reply, "healthy") ? TRPI_CTL_EXIT_OK : TRPI_CTL_EXIT_NO;
     cJSON_Delete(reply);

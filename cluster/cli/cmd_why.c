@@ -111,24 +111,37 @@ names_print(const cJSON *reason)
 }
 
 static int
+why_print(trpi_cli *cli, const cJSON *reply)
+{
+    const cJSON *reason;
+    if (cli->output != TRPI_CLI_NAME) {
+        table_print(reply);
+        return 0;
+    }
+    cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(reply, "reasons"))
+    {
+        names_print(reason);
+    }
+    return 0;
+}
+
+static int
 why_once(trpi_cli *cli)
 {
     cJSON *reply;
+    if (trpi_cli_has(cli, TRPI_CLI_ALL_MEMBERS)) {
+        return trpi_cli_all_once(cli, "why", why_print);
+    }
     int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "why"), NULL, NULL, &reply);
     if (code != 0) {
         return code;
     }
     trpi_cli_watch_begin(cli);
-    const cJSON *reasons = cJSON_GetObjectItemCaseSensitive(reply, "reasons"), *reason;
+    const cJSON *reasons = cJSON_GetObjectItemCaseSensitive(reply, "reasons");
     if (cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL) {
         trpi_cli_print_json(cli, reply);
-    } else if (cli->output == TRPI_CLI_NAME) {
-        cJSON_ArrayForEach(reason, reasons)
-        {
-            names_print(reason);
-        }
     } else {
-        table_print(reply);
+        (void)why_print(cli, reply); /* it cannot fail */
     }
     code = cJSON_GetArraySize(reasons) == 0 ? TRPI_CTL_EXIT_OK : TRPI_CTL_EXIT_NO;
     cJSON_Delete(reply);

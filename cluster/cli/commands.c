@@ -21,6 +21,10 @@
     "MEMBER is an address (troupe.tcp://demo@10.0.0.2:2552), demo@10.0.0.2:2552, 10.0.0.2:2552, "  \
     "or a uid.\n"
 
+#define ALL_TEXT                                                                                   \
+    "--all-members asks every member through this node. Exit 1: one of them says no; 75: none "    \
+    "does, but\nsome have not answered, and they are named.\n"
+
 const trpi_cli_command trpi_cli_commands[] = {
     { .name = "node",
       .group = TRPI_CLI_RUN,
@@ -103,11 +107,11 @@ const trpi_cli_command trpi_cli_commands[] = {
 
     { .name = "status",
       .group = TRPI_CLI_CLUSTER,
-      .usage = "",
+      .usage = "[--all-members]",
       .summary = "one screen: is the cluster healthy (exit 0) or not (exit 1)",
       .text = "Prints below it, as `why` does, each cause that keeps the members from agreeing, "
-              "and what would\nhelp.\n",
-      .flags = BIT(WATCH) | REMOTE,
+              "and what would\nhelp.\n" ALL_TEXT,
+      .flags = BIT(WATCH) | BIT(ALL_MEMBERS) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME) | TRPI_CLI_OUT(PROM),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_status },
@@ -237,22 +241,22 @@ const trpi_cli_command trpi_cli_commands[] = {
       .run = trpi_cli_run_unreachable },
     { .name = "why",
       .group = TRPI_CLI_CLUSTER,
-      .usage = "",
+      .usage = "[--all-members]",
       .summary = "what keeps the members from agreeing, since when, and what would help",
       .text = "Exit 0 when nothing does, else 1. Names each member that is unreachable (with its "
               "observers), that has\nnot seen the present view, or that waits; -o json also has "
-              "the statistics of gossip.\n",
-      .flags = BIT(WATCH) | REMOTE,
+              "the statistics of gossip.\n" ALL_TEXT,
+      .flags = BIT(WATCH) | BIT(ALL_MEMBERS) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_why },
     { .name = "peers",
       .group = TRPI_CLI_CLUSTER,
-      .usage = "",
+      .usage = "[--all-members]",
       .summary = "associations: state, reason, what happens next",
       .text = "Lists every address that this node has connected to, or tried to. IN and OUT count "
-              "messages of actors.\n",
-      .flags = BIT(WATCH) | REMOTE,
+              "messages of actors.\n" ALL_TEXT,
+      .flags = BIT(WATCH) | BIT(ALL_MEMBERS) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_peers },
@@ -550,14 +554,14 @@ const trpi_cli_command trpi_cli_commands[] = {
 
     { .name = "doctor",
       .group = TRPI_CLI_OPERATE,
-      .usage = "[--fix-hints]",
+      .usage = "[--all-members] [--fix-hints]",
       .summary = "look for what is wrong with this node and its cluster (exit 1: failures)",
       .text =
           "Looks at the node and its host, and asks and dials each other member; takes a second "
           "or a few. Each check\nsays what was seen. A warning is no failure: exit 0. "
           "--fix-hints says what to do about each finding, and\nits section in the handbook. "
-          "-o name prints the ids of those that are not ok.\n",
-      .flags = BIT(FIX_HINTS) | REMOTE,
+          "-o name prints the ids of those that are not ok.\n" ALL_TEXT,
+      .flags = BIT(FIX_HINTS) | BIT(ALL_MEMBERS) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = LONG,
       .run = trpi_cli_run_doctor },

@@ -40,6 +40,7 @@ static const struct {
     { "depth", TRPI_MANAGEMENT_NUMBER },     { "count", TRPI_MANAGEMENT_NUMBER },
     { "text", TRPI_MANAGEMENT_TEXT },        { "action", TRPI_MANAGEMENT_TEXT },
     { "oneIn", TRPI_MANAGEMENT_NUMBER },     { "uids", TRPI_MANAGEMENT_LIST },
+    { "allMembers", TRPI_MANAGEMENT_FLAG },
 };
 
 trpi_management_field

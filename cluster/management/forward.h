@@ -23,10 +23,11 @@
                 "timeoutMs"),                                                                      \
         FORWARD("GET", "member-status", OPEN, "The status of one member.",                         \
                 "member dryRun timeoutMs"),                                                        \
-        FORWARD("GET", "status", OPEN, "The health of this node and its cluster.", "timeoutMs"),   \
+        FORWARD("GET", "status", OPEN, "The health of this node and its cluster.",                 \
+                "allMembers timeoutMs"),                                                           \
         FORWARD("GET", "why", OPEN, "The causes that keep the members from agreeing.",             \
-                "timeoutMs"),                                                                      \
-        FORWARD("GET", "peers", OPEN, "The associations of this node.", "timeoutMs"),              \
+                "allMembers timeoutMs"),                                                           \
+        FORWARD("GET", "peers", OPEN, "The associations of this node.", "allMembers timeoutMs"),   \
         FORWARD("GET", "singleton", OPEN, "The singletons and proxies of this node.",              \
                 "timeoutMs"),                                                                      \
         FORWARD("GET", "topics", OPEN, "Topics that have subscribers.", "path timeoutMs"),         \
@@ -41,7 +42,7 @@
                 "after count follow level component timeoutMs"),                                   \
         FORWARD("GET", "doctor", PROTECTED,                                                        \
                 "Findings about this node and its cluster; takes a second or a few.",              \
-                "timeoutMs"),                                                                      \
+                "allMembers timeoutMs"),                                                           \
         FORWARD("GET", "trace", PROTECTED,                                                         \
                 "The hops of a trace on all members; the latest one where `text` is not given.",   \
                 "text timeoutMs"),                                                                 \

@@ -2,13 +2,11 @@
  *
  * Why.     An operator asks one node, and wants to hear all. The questions are on their way at the
  *          same time, so one member that is silent costs its time once.
- * Limits.  ASKED_MAX at a time, of the questions that a node carries (carry.c).
- * Tests.   tests/multinode/trace.sh, tests/system/reach.sh
+ * Limits.  TRPI_ASKED_MAX at a time, of the questions that a node carries (carry.c).
+ * Tests.   tests/multinode/trace.sh, tests/multinode/all_members.sh
  */
 #include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
-
-#define ASKED_MAX 32u
 
 typedef struct asking {
     const trpi_view_member *v;
@@ -38,13 +36,13 @@ reply_take(trp_node *node, trpi_call *call, const asking *a, uint64_t until_ns,
 
 void
 trpi_node_ask_members(trp_node *node, trpi_call *call, const trpi_view *view, const char *request,
-                      uint32_t ask_ms, trpi_member_reply_fn fn, void *arg)
+                      uint32_t at_a_time, uint32_t ask_ms, trpi_member_reply_fn fn, void *arg)
 {
-    asking asked[ASKED_MAX];
+    asking asked[TRPI_ASKED_MAX];
     for (size_t i = 0; i < view->count;) {
         uint64_t until_ns = trpi_world_mono_ns(call->world) + ask_ms * UINT64_C(1000000);
         size_t count = 0;
-        for (; i < view->count && count < ASKED_MAX; i++) {
+        for (; i < view->count && count < at_a_time; i++) {
             if (&view->members[i] != view->self) {
                 member_ask(node, &view->members[i], request, &asked[count++]);
             }

@@ -79,12 +79,16 @@ frame_send(trp_node *node, const trpi_node_id *to, uint8_t kind, uint64_t id, co
 static bool
 is_carried(const trpi_control_request *request)
 {
+    if (request->all_members) {
+        return false; /* one member asks all; its question is not passed on */
+    }
     return request->command == TRPI_CONTROL_TREE || request->command == TRPI_CONTROL_STATUS ||
+           request->command == TRPI_CONTROL_WHY || request->command == TRPI_CONTROL_PEERS ||
            request->command == TRPI_CONTROL_VERSION || request->command == TRPI_CONTROL_SINGLETON ||
            ((request->command == TRPI_CONTROL_SHARDS || request->command == TRPI_CONTROL_ENTITY) &&
             request->member == NULL && !request->rebalance) ||
            (request->command == TRPI_CONTROL_REACH && request->local) ||
-           (request->command == TRPI_CONTROL_DOCTOR && request->local) ||
+           request->command == TRPI_CONTROL_DOCTOR ||
            (request->command == TRPI_CONTROL_TRACE && request->local &&
             strcmp(request->action, "show") == 0) ||
            (request->command == TRPI_CONTROL_SHUTDOWN && request->prepare);

@@ -235,7 +235,7 @@ request_take(trpi_control *control, connection *c, const uint8_t *body, size_t b
         return;
     }
     call->deadline_ns = call->start_ns + (uint64_t)call->request.timeout_ms * 1000000u;
-    if (control->options.is_quick(call->request.command)) {
+    if (control->options.is_quick(&call->request)) {
         trpi_call_serve(call); /* control-I3 */
         trpi_call_free(call);
         return;

@@ -45,7 +45,7 @@ typedef struct trpi_control_options {
     const char *path;
     trpi_world *world; /* borrowed until close */
     /* Is the command answered from memory, at once? Then serve runs on the poll thread. */
-    bool (*is_quick)(trpi_control_command command);
+    bool (*is_quick)(const trpi_control_request *request);
     /* Answer call: trpi_call_progress() any number of times, then trpi_call_answer() or
      * trpi_call_refuse() once. For TRPI_CONTROL_EVENTS trpi_call_stream(). */
     void (*serve)(void *arg, trpi_call *call);

@@ -6,9 +6,12 @@
 #include "cluster/node/node_private.h"
 
 bool
-trpi_node_command_is_quick(trpi_control_command command)
+trpi_node_command_is_quick(const trpi_control_request *request)
 {
-    switch (command) {
+    if (request->all_members) {
+        return false; /* the others are waited for */
+    }
+    switch (request->command) {
     case TRPI_CONTROL_VERSION:
     case TRPI_CONTROL_MEMBERS:
     case TRPI_CONTROL_MEMBER_STATUS:
@@ -132,5 +135,9 @@ trpi_node_command_serve(void *arg, trpi_call *call)
     trpi_audit_call(node, call);
     trpi_assert(call->request.command < sizeof servers / sizeof servers[0] &&
                 servers[call->request.command] != NULL);
-    servers[call->request.command](node, call);
+    if (call->request.all_members) {
+        trpi_node_serve_all(node, call, servers[call->request.command]);
+    } else {
+        servers[call->request.command](node, call);
+    }
 }

@@ -328,6 +328,7 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
                   { "snapshot", &request->snapshot },
                   { "prepare", &request->prepare },
                   { "local", &request->local },
+                  { "allMembers", &request->all_members },
                   { "rebalance", &request->rebalance },
                   { "follow", &request->follow } };
     for (size_t i = 0; err == TRP_OK && i < sizeof bools / sizeof bools[0]; i++) {
@@ -433,10 +434,22 @@ level_check(const trpi_control_request *request, trpi_control_refusal *refusal)
                : field_refuse(refusal, "level", "expected error, warning, info or debug");
 }
 
+/* May the command be one for all members? */
+static bool
+is_for_all(trpi_control_command command)
+{
+    return command == TRPI_CONTROL_STATUS || command == TRPI_CONTROL_WHY ||
+           command == TRPI_CONTROL_PEERS || command == TRPI_CONTROL_DOCTOR;
+}
+
 /* Check that the fields are there that the command needs. */
 static trp_err
 needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
 {
+    if (request->all_members && (request->local || !is_for_all(request->command))) {
+        return field_refuse(refusal, "allMembers",
+                            "only status, why, peers and doctor are answered by all members");
+    }
     switch (request->command) {
     case TRPI_CONTROL_JOIN:
         return addresses_take(request, refusal);

@@ -68,6 +68,7 @@ typedef struct trpi_control_request {
     bool dead;           /* down: the operator says that they are stopped */
     bool prepare;        /* shutdown: only note that the whole cluster ends */
     bool local;          /* reach: only the ways from this node */
+    bool all_members;    /* status, why, peers, doctor: the answers of every member */
     bool rebalance;      /* shards: of the type */
     bool follow;         /* deadletters, logs: wait for the next one */
     uint32_t event_bits; /* events: wanted types */

@@ -129,7 +129,7 @@ others_add(trp_node *node, trpi_call *call, const char *id, gathering *g)
                    "{\"v\":1,\"cmd\":\"trace\",\"action\":\"show\",\"text\":\"%s\",\"local\":true,"
                    "\"timeoutMs\":%u}",
                    id, ASK_MS);
-    trpi_node_ask_members(node, call, &view, request, ASK_MS, hops_take, g);
+    trpi_node_ask_members(node, call, &view, request, TRPI_ASKED_MAX, ASK_MS, hops_take, g);
     trpi_view_fini(&view);
     return g->ok;
 }

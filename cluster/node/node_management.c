@@ -179,7 +179,7 @@ request_ask(void *arg, trpi_management *management, uint64_t id, const char *com
     a->call.deadline_ns = a->call.start_ns + (uint64_t)a->call.request.timeout_ms * 1000000u;
     (void)snprintf(a->call.by_text, sizeof a->call.by_text, "%s", from);
     trp_err err = TRP_OK;
-    if (node->commands.is_quick(a->call.request.command)) {
+    if (node->commands.is_quick(&a->call.request)) {
         node->commands.serve(node, &a->call);
     } else if ((err = slow_begin(node, a)) == TRP_OK) {
         return; /* its thread frees it */

@@ -93,7 +93,7 @@ struct trp_node {
     struct trpi_health *health;         /* from before any command can come */
     /* control_commands.c's, for requests over HTTP; set before any can come */
     struct {
-        bool (*is_quick)(trpi_control_command command);
+        bool (*is_quick)(const trpi_control_request *request);
         void (*serve)(void *arg, trpi_call *call);
     } commands;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
@@ -163,8 +163,12 @@ void trpi_audit_signal(trp_node *node, const char *order, const char *name, uint
                        uint32_t pid);
 
 /* control_commands.c: the functions that the control server calls. */
-bool trpi_node_command_is_quick(trpi_control_command command);
+bool trpi_node_command_is_quick(const trpi_control_request *request);
 void trpi_node_command_serve(void *arg, trpi_call *call);
+/* control_all.c: the command of a call with `allMembers`, answered by every member; serve: its
+ * function. */
+void trpi_node_serve_all(trp_node *node, trpi_call *call,
+                         void (*serve)(trp_node *node, trpi_call *call));
 /* control_actors.c */
 void trpi_node_serve_send(trp_node *node, trpi_call *call);
 void trpi_node_serve_ask(trp_node *node, trpi_call *call);
@@ -259,14 +263,16 @@ trp_err trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry);
 /* on: begin to answer, once the control server is there. Off: before the server closes; cancels
  * waiting calls, and returns when no frame is being handled. */
 /* ask_members.c: ask all other members at once, and take the reply of each, or why there is none
- * (TRP_ECONN: it is unreachable, and was not asked). */
+ * (TRP_ECONN: it is unreachable, and was not asked). at_a_time: so many are asked together, at most
+ * TRPI_ASKED_MAX. */
+#define TRPI_ASKED_MAX 32u /* of the 64 questions that a node carries */
 struct trpi_view;
 struct trpi_view_member;
 typedef void (*trpi_member_reply_fn)(void *arg, const struct trpi_view_member *v, trp_err err,
                                      const cJSON *reply);
 void trpi_node_ask_members(trp_node *node, trpi_call *call, const struct trpi_view *view,
-                           const char *request, uint32_t ask_ms, trpi_member_reply_fn fn,
-                           void *arg);
+                           const char *request, uint32_t at_a_time, uint32_t ask_ms,
+                           trpi_member_reply_fn fn, void *arg);
 void trpi_carry_bind(struct trpi_carry *carry, bool on);
 void trpi_carry_free(struct trpi_carry *carry); /* when no call is left; NULL is fine */
 /* Send request to the node at address and wait for its final object: limit_ms, and no longer than

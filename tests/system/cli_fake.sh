@@ -154,6 +154,25 @@ expect doctor_names 1 good doctor -o name
 is doctor_names_are_those_that_are_not_ok "$(tr '\n' ' ' <"$work/out")" "links clock "
 expect doctor_json 1 good doctor -o json
 is_json doctor_json_is_json
+cat >"$work/all" <<END
+why {"ok":true,"selfNode":"$A","members":[{"node":"$A","yes":true,"answer":{"leader":"$A","members":3,"converged":true,"sinceMs":61000,"reasons":[]}},{"node":"$B","yes":null,"answer":null,"error":"it has not answered in time"}],"silent":["$B"],"elapsedMs":2000}
+doctor {"ok":true,"selfNode":"$A","members":[{"node":"$A","yes":false,"answer":{"healthy":false,"failures":1,"warnings":0,"findings":[{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"}]}},{"node":"$B","yes":null,"answer":null,"error":"timed out"}],"silent":["$B"],"elapsedMs":2000}
+peers {"ok":true,"selfNode":"$A","peers":[]}
+END
+background "$fake" "$work/all.sock" "$work/all"
+wait_until 60 test -S "$work/all.sock" || fail all_socket
+all() { "$troupe" --socket "$work/all.sock" "$@" --all-members; }
+expect a_silent_member_is_75 75 all why
+is the_answers_have_their_headings "$(grep '^== ' "$work/out" | tr '\n' ' ')" "== $A == $B "
+has the_silent_one_is_told "1 member has not answered: demo@10.0.0.2:2552 (it has not answered in time)" "$work/err"
+expect a_no_beside_a_silent_one_is_1 1 all doctor
+has both_are_told "demo@10.0.0.2:2552 (timed out)" "$work/err"
+expect all_as_json 75 all why -o jsonl
+is_json all_json_is_json
+expect an_older_node_is_told 64 all peers
+has it_is_called_older "of a version that does not know --all-members" "$work/err"
+expect all_has_no_prom 64 all status -o prom
+
 expect check_of_ports_fails_with_the_finding 1 good check ports
 is check_prints_its_findings "$(cat "$work/out")" "links: fail: A cannot dial B; open the port"
 expect check_of_clock_is_no_with_a_warning 1 good check clock

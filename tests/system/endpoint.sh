@@ -54,6 +54,10 @@ for command in status members unreachable why peers leader singleton topics shar
     check "${command}_table" wait_until 60 same $command
     check "${command}_json" wait_until 60 same $command -o json
 done
+for command in status why peers; do
+    check "${command}_of_all_members" wait_until 60 same $command --all-members
+    check "${command}_of_all_members_json" wait_until 60 same $command --all-members -o json
+done
 check member_table wait_until 60 same member "$two_address"
 check member_json wait_until 60 same member "$two_address" -o json
 check member_status_of_another wait_until 60 same member-status "$two_address" -o json

@@ -41,6 +41,9 @@ reads_have_the_fields_of_their_row_alone(void)
                      "{\"cmd\":\"logs\",\"after\":\"12\",\"count\":3,\"follow\":true,\"level\":"
                      "\"info\",\"timeoutMs\":5000}"),
                0);
+    UNIT_EQUAL(asked("GET", "/control/why", "allMembers=true", NULL,
+                     "{\"cmd\":\"why\",\"allMembers\":true,\"timeoutMs\":5000}"),
+               0);
     UNIT_EQUAL(asked("GET", "/control/tree", "depth=many", NULL, "bad-field"), 400);
     UNIT_EQUAL(asked("GET", "/control/tree", "depth=4294967296", NULL, "bad-field"), 400);
     UNIT_EQUAL(asked("GET", "/control/logs", "follow=yes", NULL, "bad-field"), 400);

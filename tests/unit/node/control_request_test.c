@@ -56,6 +56,13 @@ fields_are_read_and_defaults_filled_in(void)
     UNIT_EQUAL(r.command, TRPI_CONTROL_UNDRAIN);
     UNIT_TRUE(r.member == NULL && r.wait);
     trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"why\",\"allMembers\":true}");
+    UNIT_TRUE(r.all_members);
+    trpi_control_request_fini(&r);
+    refused("{\"cmd\":\"members\",\"allMembers\":true}", 64,
+            "field 'allMembers': only status, why, peers and doctor are answered by all members");
+    refused("{\"cmd\":\"doctor\",\"local\":true,\"allMembers\":true}", 64,
+            "field 'allMembers': only status, why, peers and doctor are answered by all members");
     r = accepted("{\"cmd\":\"tree\",\"timeoutMs\":250}");
     UNIT_TEXT(r.path, "/");
     UNIT_EQUAL(r.depth, TRPI_CONTROL_DEPTH_DEFAULT);

@@ -21,9 +21,9 @@ static atomic_int slow_running;
 static trpi_world *world; /* one for all tests */
 
 static bool
-is_quick(trpi_control_command command)
+is_quick(const trpi_control_request *request)
 {
-    return command == TRPI_CONTROL_VERSION || command == TRPI_CONTROL_EVENTS;
+    return request->command == TRPI_CONTROL_VERSION || request->command == TRPI_CONTROL_EVENTS;
 }
 
 /* version answers; events streams; ask waits until it is cancelled or its time is over. */
