@@ -153,8 +153,10 @@ troupe_sources += \
 	cluster/pubsub/mediator_calls.c \
 	cluster/pubsub/mediator_cluster.c \
 	cluster/pubsub/mediator_deliver.c \
-	cluster/pubsub/mediator_start.c
-pkginclude_HEADERS += include/troupe/pubsub.h
+	cluster/pubsub/mediator_keys.c \
+	cluster/pubsub/mediator_start.c \
+	cluster/pubsub/registry_calls.c
+pkginclude_HEADERS += include/troupe/pubsub.h include/troupe/registry.h
 
 # The door.
 troupe_sources += cluster/cluster.c cluster/keys.c

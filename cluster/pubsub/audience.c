@@ -131,6 +131,13 @@ trpi_audience_next(const trpi_audience *audience, uint32_t *position, trp_ref *r
     return h != NULL;
 }
 
+trpi_seats *
+trpi_audience_next_key(const trpi_audience *audience, uint32_t *position)
+{
+    trpi_seats *const *found = trpi_table_next(&keys, &audience->by_key, position);
+    return found == NULL ? NULL : *found;
+}
+
 /* ---- changing -------------------------------------------------------------------------------- */
 
 static void

@@ -22,6 +22,7 @@ typedef struct trpi_seats { /* all that are under one key */
     uint32_t refs_count, refs_room;
     trpi_seat **places; /* of the same indexes */
     uint32_t places_count, places_room;
+    uint64_t told;   /* of those who listen to a registry: the change that they were told last */
     uint32_t askers; /* that have TRP_SUBSCRIBE_TELLS_MISSED */
 } trpi_seats;
 
@@ -45,6 +46,8 @@ trpi_seat *trpi_audience_seat(const trpi_audience *audience, const trpi_seats *s
 trpi_seat *trpi_audience_any(const trpi_audience *audience, trp_ref ref);
 /* The actors that have any seat, in no order; *position starts at 0. false: there are no more. */
 bool trpi_audience_next(const trpi_audience *audience, uint32_t *position, trp_ref *ret_ref);
+/* The keys under which anybody is, in no order, likewise. */
+trpi_seats *trpi_audience_next_key(const trpi_audience *audience, uint32_t *position);
 /* Free the seat; true: it was the actor's last one. The seats stay, maybe empty:
  * trpi_audience_tidy() */
 bool trpi_audience_leave(trpi_audience *audience, trpi_seat *seat, trp_ref ref);

@@ -7,6 +7,8 @@
  *   pubsub-I2  Each group stands in the list of its topic, once.
  *   pubsub-I3  A topic's number never goes back, also when nobody was there in between: a new
  *       entry begins with the sum of all numbers given.                          (entry_new)
+ *   pubsub-I4  While `changed` of a topic is the same, so are its groups and their places: one that
+ *       was gone in between has a later number.                               (entry_touch)
  * Limits.  The owners' (registry.h).
  * Tests.   tests/unit/cluster/pubsub_registry_test.c, tests/sim/pubsub_test.c
  */
@@ -105,6 +107,16 @@ entry_new(trpi_index *index, const trpi_pubsub_key *key, uint64_t hash)
     return entry;
 }
 
+/* pubsub-I4 */
+static void
+entry_touch(trpi_index *index, trpi_pubreg_entry *entry)
+{
+    entry->changed = ++index->changes;
+    if (entry->topic != NULL && !index->broken) {
+        entry->topic->changed = entry->changed;
+    }
+}
+
 /* Forget an entry in which nobody is any more. */
 static void
 entry_release(trpi_index *index, trpi_pubreg_entry *entry)
@@ -117,8 +129,7 @@ entry_release(trpi_index *index, trpi_pubreg_entry *entry)
         trpi_table_find(&entries_kind, &index->entries, NULL, entry->hash, &entry->key));
     index->topics -= entry->key.kind == TRPI_PUBSUB_TOPIC;
     if (entry->key.kind == TRPI_PUBSUB_GROUP) {
-        trpi_pubsub_key key = topic_of(&entry->key);
-        trpi_pubreg_entry *topic = trpi_index_find(index, &key, trpi_pubsub_key_hash(&key));
+        trpi_pubreg_entry *topic = entry->topic;
         uint32_t at = 0;
         while (topic->groups[at] != entry) {
             at++;
@@ -150,6 +161,7 @@ entry_have(trpi_index *index, const trpi_pubsub_key *key, uint64_t hash)
         return NULL;
     }
     topic->groups[topic->groups_count++] = entry;
+    entry->topic = topic;
     return entry;
 }
 
@@ -171,7 +183,7 @@ place_remove(trpi_index *index, trpi_pubreg_entry *entry, trpi_pubreg_place *pla
              uint32_t *entries)
 {
     *place = entry->places[--entry->places_count];
-    index->changes++;
+    entry_touch(index, entry);
     (*entries)--;
     entry_release(index, entry);
 }
@@ -205,7 +217,7 @@ trpi_index_set(trpi_index *index, const trpi_pubsub_key *key, uint64_t hash, uin
     }
     place->count = count;
     place->begun = begun;
-    index->changes++;
+    entry_touch(index, entry);
     return TRP_OK;
 }
 
@@ -236,6 +248,9 @@ check_group(const trpi_index *index, const trpi_pubreg_entry *entry, trpi_check 
     uint32_t found = 0;
     for (uint32_t i = 0; topic != NULL && i < topic->groups_count; i++) {
         found += topic->groups[i] == entry;
+    }
+    if (topic != entry->topic || (!index->broken && topic->changed < entry->changed)) {
+        return trpi_check_broken(check, "pubsub-I4: a change of a group is none of its topic");
     }
     return found == 1 ? NULL : trpi_check_broken(check, "pubsub-I2: a group is not in its topic");
 }

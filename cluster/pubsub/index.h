@@ -10,6 +10,7 @@ typedef struct trpi_index { /* zeroed: an empty one */
     uint64_t changes;
     uint64_t published; /* numbers given so far: none of any topic is above it */
     uint32_t topics;
+    bool broken; /* TRPI_PUBREG_BROKEN_STAMP */
 } trpi_index;
 
 void trpi_index_fini(trpi_index *index);

@@ -125,7 +125,8 @@ static void
 seat_leave(trp_mediator *m, trp_ctx *ctx, trpi_seat *seat, trp_ref ref)
 {
     trpi_seats *seats = seat->seats;
-    if (trpi_audience_leave(&m->audience, seat, ref)) {
+    if (trpi_audience_leave(&m->audience, seat, ref) &&
+        trpi_audience_any(&m->listeners, ref) == NULL) {
         trp_unwatch(ctx, ref);
     }
     (void)count_tell(m, &seats->key, seats->refs_count); /* to remove cannot fail */
@@ -145,7 +146,8 @@ seat_take(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *key, trp_ref ref
     err = err != TRP_OK ? err : count_tell(m, key, seats->refs_count);
     if (err != TRP_OK) {
         trpi_seat *seat = trpi_audience_seat(&m->audience, seats, ref);
-        if (trpi_audience_leave(&m->audience, seat, ref)) {
+        if (trpi_audience_leave(&m->audience, seat, ref) &&
+            trpi_audience_any(&m->listeners, ref) == NULL) {
             trp_unwatch(ctx, ref);
         }
         trpi_audience_tidy(&m->audience, seats);
@@ -180,6 +182,16 @@ topic_unsubscribe(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *key, trp
     }
     seat_leave(m, ctx, seat, ref);
     return TRP_OK;
+}
+
+static void
+registration_take(trp_mediator *m, trp_ctx *ctx, const trpi_pubsub_key *key,
+                  const mediator_request *request)
+{
+    trp_err err = seat_take(m, ctx, key, request->ref, 0);
+    if (err != TRP_OK) {
+        mediator_keys_register_failed(m, request, key->name, err);
+    }
 }
 
 /* All under a path; ref: but for this one. */
@@ -220,6 +232,7 @@ subscriber_ended(trp_mediator *m, trp_ctx *ctx, trp_ref ref)
     while ((seat = trpi_audience_any(&m->audience, ref)) != NULL) {
         seat_leave(m, ctx, seat, ref);
     }
+    mediator_keys_ended(m, ctx, ref);
 }
 
 /* ---- publications ---------------------------------------------------------------------------- */
@@ -333,10 +346,22 @@ request_take(trp_mediator *m, trp_ctx *ctx, const trp_msg *msg)
         path_clear(m, ctx, &path, nobody);
         break;
     case MEDIATOR_SUBSCRIBE:
+        if (m->is_registry) {
+            registration_take(m, ctx, &topic, request);
+            break;
+        }
         ack_send(m, ctx, request, name, topic_subscribe(m, ctx, &topic, request));
         break;
     case MEDIATOR_UNSUBSCRIBE:
+        if (m->is_registry) {
+            (void)topic_unsubscribe(m, ctx, &topic, request->ref); /* or it was not registered */
+            break;
+        }
         ack_send(m, ctx, request, name, topic_unsubscribe(m, ctx, &topic, request->ref));
+        break;
+    case MEDIATOR_LISTEN:
+    case MEDIATOR_UNLISTEN:
+        mediator_keys_listen(m, ctx, request, name);
         break;
     case MEDIATOR_SEND:
         mediator_send(m, ctx, &path, request->flags, &parcel);
@@ -361,6 +386,8 @@ timer_set(trp_mediator *m, trp_ctx *ctx)
     uint64_t other_ms = trpi_waits_wake_ms(m->waits);
     wake_ms = other_ms < wake_ms ? other_ms : wake_ms;
     other_ms = trpi_tallies_wake_ms(m->tallies);
+    wake_ms = other_ms < wake_ms ? other_ms : wake_ms;
+    other_ms = mediator_keys_wake_ms(m);
     wake_ms = other_ms < wake_ms ? other_ms : wake_ms;
     if (wake_ms == UINT64_MAX || (m->timer_ms > now_ms && m->timer_ms <= wake_ms)) {
         return;
@@ -416,6 +443,7 @@ mediator_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     acks_step(m, ctx);
     waits_step(m, ctx);
     tallies_step(m, ctx);
+    mediator_keys_step(m, ctx);
     timer_set(m, ctx);
     return TRP_OK;
 }
@@ -447,7 +475,7 @@ mediator_over(trp_mediator *m)
     pthread_mutex_lock(&m->all->lock);
     if (!atomic_load(&m->ended)) {
         atomic_store(&m->ended, true);
-        m->all->count--;
+        m->all->count -= !m->is_registry;
     }
     pthread_mutex_unlock(&m->all->lock);
 }
@@ -468,6 +496,10 @@ mediator_begin(trp_ctx *ctx, void *state, const trp_msg *args)
     }
     while (err == TRP_OK && trpi_audience_next(&m->audience, &position, &ref)) {
         err = trp_watch(ctx, ref); /* mediator-M3 */
+    }
+    position = 0;
+    while (err == TRP_OK && trpi_audience_next(&m->listeners, &position, &ref)) {
+        err = trp_watch(ctx, ref);
     }
     if (err == TRP_OK && mediators_address(m->all, &here)) {
         err = trp_cluster_subscribe(m->system, trp_self(ctx), TRP_CLUSTER_MEMBER_EVENTS);

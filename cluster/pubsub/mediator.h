@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include <troupe/registry.h>
+
 #include "actor/actor.h"
 #include "cluster/pubsub/audience.h"
 #include "cluster/pubsub/pubsub.h"
@@ -13,6 +15,9 @@
 #include "cluster/pubsub/waits.h"
 
 #define MEDIATOR_DEFAULT "default"
+/* Of the registry (mediator_keys.c); no program can start or find one of this name. */
+#define MEDIATOR_REGISTRY "~registry"
+#define MEDIATOR_KEYS_GROUP_BYTES 8u
 #define MEDIATOR_FRAMES_MAX 4096u /* waiting in the mailbox; more are dropped: they come again */
 #define MEDIATOR_FRAMES_BYTES_MAX (32u << 20)
 #define MEDIATOR_SHARE_BYTES 256u /* a larger payload is shared by all subscribers of a node */
@@ -24,7 +29,9 @@ enum mediator_request_kind {
     MEDIATOR_UNSUBSCRIBE = 4,
     MEDIATOR_SEND = 5,
     MEDIATOR_SEND_TO_ALL = 6,
-    MEDIATOR_PUBLISH = 7
+    MEDIATOR_PUBLISH = 7,
+    MEDIATOR_LISTEN = 8, /* of the registry's mediator */
+    MEDIATOR_UNLISTEN = 9
 };
 
 #define MEDIATOR_ASKS 0x80000000u /* flag of a publication: its sender gets a report */
@@ -82,6 +89,7 @@ struct trp_mediator { /* freed with its system */
     trp_ref actor;
     char name[TRP_MEDIATOR_NAME_BYTES_MAX + 1];
     char role[TRP_ROLE_BYTES];
+    bool is_registry;
     uint64_t life; /* of mediators of this name in this system, from 1 */
     /* Its actor has stopped, by an order from outside or because it could not start again: calls
      * are refused and peers hear that it is absent. Written once, by the actor, under all->lock. */
@@ -105,6 +113,9 @@ struct trp_mediator { /* freed with its system */
     uint32_t peers_count, peers_room;
     trpi_buffer envelope;
     uint64_t timer_ms;
+    /* of the registry's: who is told listings, when next, and what has been told of */
+    trpi_audience listeners;
+    uint64_t listings_ms, listings_changes;
 };
 
 typedef struct mediators { /* of one system */
@@ -112,7 +123,7 @@ typedef struct mediators { /* of one system */
     pthread_mutex_t lock;       /* the list, remote, and what stands here */
     struct trpi_remote *remote; /* NULL: no cluster, or not any more */
     trp_mediator *list;         /* also those that have ended */
-    uint32_t count;             /* of those that have not */
+    uint32_t count;             /* of those that have not, without the registry's */
     char role[TRP_ROLE_BYTES];  /* of the default one, as configured */
     trpi_pubreg_options options;
 } mediators;
@@ -133,6 +144,27 @@ trp_err mediators_of(trp_system *system, mediators **ret_all);
 bool mediators_address(mediators *all, trpi_address *ret_address);
 /* Find one that has not ended by its name; under all->lock. */
 trp_mediator *mediator_find(const mediators *all, const char *name);
+
+/* That of the registry; made at the first call. */
+trp_err mediators_registry(trp_system *system, trp_mediator **ret_mediator);
+
+/* ---- mediator_keys.c: the registry's --------------------------------------------------------- */
+void mediator_keys_group(trp_ref ref, uint8_t *ret_bytes);
+/* The actors under a topic; returns how many there are, also beyond refs_max. The actor's, or under
+ * m->lock. */
+size_t mediator_keys_read(trp_mediator *m, const trpi_pubsub_key *topic, trp_ref *refs,
+                          size_t refs_max);
+/* Call fn with a topic of the registry as a person reads it. */
+void mediator_keys_show(const trpi_pubreg_entry *entry,
+                        void (*fn)(void *arg, const trp_topic_info *info), void *arg);
+/* The rest is the actor's. */
+void mediator_keys_listen(trp_mediator *m, trp_ctx *ctx, const mediator_request *request,
+                          const char *name);
+void mediator_keys_register_failed(trp_mediator *m, const mediator_request *request,
+                                   const char *name, trp_err err);
+void mediator_keys_ended(trp_mediator *m, trp_ctx *ctx, trp_ref ref);
+void mediator_keys_step(trp_mediator *m, trp_ctx *ctx);
+uint64_t mediator_keys_wake_ms(const trp_mediator *m); /* UINT64_MAX: never */
 
 /* ---- mediator_cluster.c: the actor ----------------------------------------------------------- */
 /* A transport thread. arg: mediators. */

@@ -317,7 +317,11 @@ trp_mediator_topics(trp_mediator *mediator, void (*fn)(void *arg, const trp_topi
     pthread_mutex_lock(&mediator->lock);
     while (mediator->registry != NULL &&
            (entry = trpi_pubreg_next(mediator->registry, &position)) != NULL) {
-        if (entry->key.kind != TRPI_PUBSUB_PATH && entry->places_count > 0) {
+        if (mediator->is_registry) {
+            if (entry->key.kind == TRPI_PUBSUB_TOPIC) {
+                mediator_keys_show(entry, fn, arg);
+            }
+        } else if (entry->key.kind != TRPI_PUBSUB_PATH && entry->places_count > 0) {
             topic_tell(entry, fn, arg);
         }
     }

@@ -28,10 +28,18 @@ trp_type trp_unsubscribe_ack_type =
     LOCAL_TYPE("unsubscribe-ack", sizeof(trp_subscribe_ack), 6, TRP_TYPE_VARIABLE);
 trp_type trp_missed_type = LOCAL_TYPE("missed", sizeof(trp_missed), 7, TRP_TYPE_VARIABLE);
 trp_type trp_publish_report_type = LOCAL_TYPE("report", sizeof(trp_publish_report), 8, 0);
+trp_type trp_registry_listing_type = { "registry.listing",
+                                       sizeof(trp_registry_listing),
+                                       9,
+                                       TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
+                                       NULL,
+                                       0,
+                                       0 };
 static trp_type *const types[] = { &trpi_topic_envelope_type, &mediator_request_type,
                                    &mediator_frame_type,      &mediator_tick_type,
                                    &trp_subscribe_ack_type,   &trp_unsubscribe_ack_type,
-                                   &trp_missed_type,          &trp_publish_report_type };
+                                   &trp_missed_type,          &trp_publish_report_type,
+                                   &trp_registry_listing_type };
 static const trp_protocol protocol = { "pubsub", types, sizeof types / sizeof types[0], 0 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -56,6 +64,7 @@ mediator_free(trp_mediator *m)
     trpi_tallies_free(m->tallies);
     trpi_route_fini(&m->route);
     trpi_audience_fini(&m->audience);
+    trpi_audience_fini(&m->listeners);
     trpi_pubreg_free(m->registry);
     trpi_buffer_fini(&m->envelope);
     trpi_free(m->peers);
@@ -139,7 +148,7 @@ mediator_spawn(trp_mediator *m)
     bool is_default = strcmp(m->name, MEDIATOR_DEFAULT) == 0;
     (void)snprintf(name, sizeof name, "pubsub%s%s", is_default ? "" : "-",
                    is_default ? "" : m->name);
-    spawn.name = name;
+    spawn.name = m->is_registry ? "registry" : name;
     spawn.dispatcher = "default";
     spawn.mailbox = "unbounded";
     spawn.args_type = &trp_bytes_type;
@@ -163,6 +172,7 @@ mediator_new(mediators *all, const char *name, const char *role, trp_mediator **
         m->life += strcmp(before->name, name) == 0;
     }
     (void)snprintf(m->name, sizeof m->name, "%s", name);
+    m->is_registry = strcmp(name, MEDIATOR_REGISTRY) == 0;
     (void)snprintf(m->role, sizeof m->role, "%s", role);
     m->acks_end = &m->acks;
     m->random = trpi_world_random(trpi_system_world(all->system));
@@ -185,7 +195,7 @@ mediator_add(mediators *all, const char *name, const char *role, trp_mediator **
     if (mediator_find(all, name) != NULL) {
         return TRP_EEXIST;
     }
-    if (all->count >= TRP_MEDIATORS_MAX) {
+    if (all->count >= TRP_MEDIATORS_MAX && strcmp(name, MEDIATOR_REGISTRY) != 0) {
         return TRP_ELIMIT;
     }
     trp_err err = mediator_new(all, name, role, &m);
@@ -199,7 +209,7 @@ mediator_add(mediators *all, const char *name, const char *role, trp_mediator **
     }
     m->next = all->list;
     all->list = m;
-    all->count++;
+    all->count += !m->is_registry;
     *ret_mediator = m;
     return TRP_OK;
 }
@@ -275,9 +285,28 @@ trp_mediator_of(trp_system *system, const char *name, trp_mediator **ret_mediato
     bool is_default = name == NULL || strcmp(name, MEDIATOR_DEFAULT) == 0;
     pthread_mutex_lock(&all->lock);
     trp_mediator *m = mediator_find(all, name == NULL ? MEDIATOR_DEFAULT : name);
+    m = m != NULL && m->is_registry ? NULL : m;
     if (m == NULL) {
         err = is_default ? default_add(all, &m) : TRP_ENOENT;
     }
+    pthread_mutex_unlock(&all->lock);
+    if (err == TRP_OK) {
+        *ret_mediator = m;
+    }
+    return err;
+}
+
+trp_err
+mediators_registry(trp_system *system, trp_mediator **ret_mediator)
+{
+    mediators *all;
+    trp_err err = mediators_of(system, &all);
+    if (err != TRP_OK) {
+        return err;
+    }
+    pthread_mutex_lock(&all->lock);
+    trp_mediator *m = mediator_find(all, MEDIATOR_REGISTRY);
+    err = m == NULL ? mediator_add(all, MEDIATOR_REGISTRY, "", &m) : TRP_OK;
     pthread_mutex_unlock(&all->lock);
     if (err == TRP_OK) {
         *ret_mediator = m;
@@ -327,7 +356,7 @@ trpi_pubsub_each(trp_system *system,
                  void *arg)
 {
     mediators *all = trp_extension_find(system, extension.name);
-    trp_mediator *list[TRP_MEDIATORS_MAX];
+    trp_mediator *list[TRP_MEDIATORS_MAX + 1]; /* and the registry's */
     uint32_t count = 0;
     if (all == NULL) {
         return;
@@ -341,7 +370,8 @@ trpi_pubsub_each(trp_system *system,
     pthread_mutex_unlock(&all->lock);
     while (count-- > 0) { /* as they were started */
         trp_mediator *m = list[count];
-        trpi_pubsub_status status = { .name = m->name, .role = m->role };
+        trpi_pubsub_status status = { .name = m->is_registry ? "registry" : m->name,
+                                      .role = m->role };
         pthread_mutex_lock(&m->lock);
         if (m->registry != NULL) {
             status.topics = trpi_pubreg_topics(m->registry);

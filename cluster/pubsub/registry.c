@@ -68,6 +68,7 @@ trpi_pubreg_new(const trpi_node_id *self, const char *name, const trpi_pubreg_op
                                      .life = registry->options.life,
                                      .slot = registry->options.slot,
                                      .generation = registry->options.generation };
+    registry->index.broken = (registry->options.broken & TRPI_PUBREG_BROKEN_STAMP) != 0;
     registry->wake_ms = UINT64_MAX;
     *ret_registry = registry;
     return TRP_OK;

@@ -53,7 +53,8 @@ enum {
     TRPI_PUBREG_BROKEN_LEAVING = 8, /* buckets are dropped when their node is removed */
     TRPI_PUBREG_BROKEN_RETRY = 16,  /* what is lost is not sent again */
     TRPI_PUBREG_BROKEN_BEGUN = 32,  /* a subscription that begins again is told as the old one */
-    TRPI_PUBREG_BROKEN_ERA = 64     /* a mediator is taken for lost when it tells all again */
+    TRPI_PUBREG_BROKEN_ERA = 64,    /* a mediator is taken for lost when it tells all again */
+    TRPI_PUBREG_BROKEN_STAMP = 128  /* who looks at a topic does not see that its groups change */
 };
 
 typedef struct trpi_pubreg_member {
@@ -126,6 +127,9 @@ typedef struct trpi_pubreg_entry {
     uint64_t turn;                     /* PATH, GROUP: of the round robin */
     struct trpi_pubreg_entry **groups; /* TOPIC */
     uint32_t groups_count, groups_room;
+    struct trpi_pubreg_entry *topic; /* GROUP */
+    /* trpi_pubreg_changes() at its last change, of a TOPIC also of its groups; above 0 */
+    uint64_t changed;
     char bytes[]; /* of the key */
 } trpi_pubreg_entry;
 

@@ -50,6 +50,7 @@
 #include <troupe/projection.h>
 #include <troupe/protobuf.h>
 #include <troupe/pubsub.h>
+#include <troupe/registry.h>
 #include <troupe/reliable_proxy.h>
 #include <troupe/remoting.h>
 #include <troupe/resource.h>

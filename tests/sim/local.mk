@@ -112,3 +112,7 @@ tests_sim_sharding_test_LDADD = $(TEST_LDADD)
 test_programs += tests/sim/pubsub_test
 tests_sim_pubsub_test_SOURCES = tests/sim/pubsub_test.c
 tests_sim_pubsub_test_LDADD = $(TEST_LDADD)
+# The registry by typed key on complete nodes.
+test_programs += tests/sim/registry_test
+tests_sim_registry_test_SOURCES = tests/sim/registry_test.c
+tests_sim_registry_test_LDADD = $(unit_ldadd)

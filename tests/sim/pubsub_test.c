@@ -3,7 +3,7 @@
  * mediators that end and start again. Actors subscribe, end and publish all the time (CONTRIB-18).
  *
  *     tests/sim/pubsub_test [--seeds N] [--seed S]
- *                           [--break prune|life|gap|leaving|retry|begun|era]
+ *                           [--break prune|life|gap|leaving|retry|begun|era|stamp]
  *
  * With --break the engine is faulty, and a run in which no law breaks fails.
  * Must hold.
@@ -18,6 +18,8 @@
  *   pubsub-sim-L5  When nothing changes nothing is said.
  *   pubsub-sim-L6  The bucket of a node that is not Up counts nowhere where that is known.
  *   pubsub-sim-L7  A mediator that a publication is for has been met, and not been lost since.
+ *   pubsub-sim-L8  While the number of changes of a topic is the same, so are its groups and who is
+ *       in them: what a registry's listener is not told has not changed.
  */
 #include "tests/sim/pubsub_world.h"
 
@@ -396,7 +398,7 @@ static const struct fault {
     { "prune", TRPI_PUBREG_BROKEN_PRUNE }, { "life", TRPI_PUBREG_BROKEN_LIFE },
     { "gap", TRPI_PUBREG_BROKEN_GAP },     { "leaving", TRPI_PUBREG_BROKEN_LEAVING },
     { "retry", TRPI_PUBREG_BROKEN_RETRY }, { "begun", TRPI_PUBREG_BROKEN_BEGUN },
-    { "era", TRPI_PUBREG_BROKEN_ERA },
+    { "era", TRPI_PUBREG_BROKEN_ERA },     { "stamp", TRPI_PUBREG_BROKEN_STAMP },
 };
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/hash.h"
 #include "cluster/pubsub/registry_inner.h"
 #include "cluster/pubsub/route.h"
 
@@ -41,8 +42,9 @@ struct inc {
     uint64_t paused_ms, pause_began_ms, isolated_ms, dead_ms, life, absent_ms;
     trpi_pubreg *registry; /* NULL: no mediator just now */
     uint32_t counts[KEYS], session[TOPICS];
-    uint64_t data_ms[INCS]; /* the last publication to that node arrives then */
-    bool met[INCS];         /* by the registry's index: its mediator can be told */
+    uint64_t data_ms[INCS];                 /* the last publication to that node arrives then */
+    uint64_t told[TOPICS], listing[TOPICS]; /* the change of its groups seen last, and their hash */
+    bool met[INCS];                         /* by the registry's index: its mediator can be told */
 };
 struct view {
     struct {
@@ -172,6 +174,39 @@ check_places(uint32_t node)
     }
 }
 
+static uint64_t
+listing_of(const trpi_pubreg *registry, const trpi_pubreg_entry *entry)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; entry != NULL && i < entry->groups_count; i++) {
+        for (uint32_t k = 0; k < entry->groups[i]->places_count; k++) {
+            const trpi_pubreg_place *place = &entry->groups[i]->places[k];
+            uint64_t words[2] = { entry->groups[i]->hash,
+                                  trpi_pubreg_node_at(registry, place->node)->id.uid };
+            sum += trpi_hash(words, sizeof words, 0); /* they have no order */
+        }
+    }
+    return sum;
+}
+
+/* As who listens to a topic of the registry: it looks again if the number has changed. */
+static void
+check_listings(uint32_t node)
+{
+    struct inc *inc = &w.incs[node];
+    for (uint32_t topic = 0; topic < TOPICS; topic++) {
+        trpi_pubsub_key key = key_at(topic);
+        const trpi_pubreg_entry *entry = trpi_pubreg_find(inc->registry, &key);
+        uint64_t changed = entry == NULL ? 0 : entry->changed;
+        uint64_t listing = listing_of(inc->registry, entry);
+        if (changed == inc->told[topic] && listing != inc->listing[topic]) {
+            fail("pubsub-sim-L8", node, "who is registered has changed, and nobody is told");
+        }
+        inc->told[topic] = changed;
+        inc->listing[topic] = listing;
+    }
+}
+
 /* Do what an event of the registry wants done. */
 static void
 after_event(uint32_t node)
@@ -185,6 +220,7 @@ after_event(uint32_t node)
         fail("pubsub-sim-L1", node, bad);
     }
     check_places(node);
+    check_listings(node);
     for (uint32_t i = 0; i < count; i++) {
         if (actions[i].kind == TRPI_PUBREG_SEND) {
             send_frame(node, &actions[i].node, &actions[i].bytes);
@@ -244,6 +280,8 @@ end_mediator(uint32_t node)
     inc->registry = NULL;
     memset(inc->counts, 0, sizeof inc->counts);
     memset(inc->met, 0, sizeof inc->met);
+    memset(inc->told, 0, sizeof inc->told);
+    memset(inc->listing, 0, sizeof inc->listing);
     for (uint32_t i = 0; i < TOPICS; i++) {
         inc->session[i] = NONE;
     }

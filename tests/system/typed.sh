@@ -5,21 +5,37 @@
 . "$(cd "$(dirname "$0")" && pwd)/lib.sh"
 test_begin
 cat >"$work/typed.c" <<'END'
+#include <troupe/registry.h>
 #include <troupe/typed.h>
 #define TILL_PAY(F, S) F(S, i64, cents)
 #define TILL_MESSAGES(M, P) M(P, pay, TILL_PAY) M(P, sum, TILL_PAY) M(P, reset, TRP_NO_FIELDS)
 TRP_PROTOCOL(till, TILL_MESSAGES)
 #define TILL_CALLS(C, O, P) C(P, pay, sum) O(P, reset)
 TRP_TYPED(till, TILL_CALLS)
+TRP_REGISTRY(till)
 #define BELL_MESSAGES(M, P) M(P, ring, TRP_NO_FIELDS)
 TRP_PROTOCOL(bell, BELL_MESSAGES)
 #define BELL_CALLS(C, O, P) O(P, ring)
 TRP_TYPED(bell, BELL_CALLS)
-void use(trp_ctx *ctx, till_ref till, bell_ref bell, trp_ref any, till_pay pay, bell_ring ring);
+TRP_REGISTRY(bell)
+void use(trp_ctx *ctx, till_ref till, bell_ref bell, trp_ref any, till_pay pay, bell_ring ring, const trp_msg *msg);
 void
-use(trp_ctx *ctx, till_ref till, bell_ref bell, trp_ref any, till_pay pay, bell_ring ring)
+use(trp_ctx *ctx, till_ref till, bell_ref bell, trp_ref any, till_pay pay, bell_ring ring, const trp_msg *msg)
 {
+    trp_system *system = trp_ctx_system(ctx);
+    till_registry_key tills = { "main" };
+    bell_registry_key bells = { "main" };
+    till_ref found[4];
+    size_t count = 0;
+    uint32_t listed = 0;
     (void)any;
+    (void)bells;
+    if (till_registry_add(system, tills, till) != TRP_OK || till_registry_find(system, tills, found, 4, &count) != TRP_OK ||
+        till_registry_subscribe(system, tills, trp_self(ctx)) != TRP_OK) {
+        return;
+    }
+    const till_ref *all = till_registry_listing_of(msg, tills, &listed);
+    (void)all;
     till_pay_tell(ctx, till, pay);
     bell_ring_tell(ctx, bell, ring);
     TRY;
@@ -48,6 +64,13 @@ refuses a_ref_of_another_protocol 'till_pay_tell(ctx, bell, pay)'
 refuses a_ref_without_a_type 'till_pay_tell(ctx, any, pay)'
 refuses a_message_that_is_no_call 'till_sum_tell(ctx, till, pay)'
 refuses a_question_without_an_answer 'bell_ring_call(0, bell, ring, 1, 0)'
+# TYPED-4: the registry by typed key
+refuses to_register_a_ref_of_another_protocol '(void)!till_registry_add(system, tills, bell)'
+refuses to_register_a_ref_without_a_type '(void)!till_registry_add(system, tills, any)'
+refuses a_key_of_another_protocol '(void)!till_registry_find(system, bells, found, 4, &count)'
+refuses a_key_without_a_type '(void)!till_registry_subscribe(system, "main", any)'
+refuses refs_of_another_protocol '(void)!bell_registry_find(system, bells, found, 4, &count)'
+refuses a_listing_of_another_protocol 'all = bell_registry_listing_of(msg, bells, &listed)'
 # TYPED-4: what the compiler says
 expect c_names_the_message 1 compiled c 'till_pay_tell(ctx, till, ring)'
 has the_text_is_readable "till_pay_tell" "$work/err" && has both_types_are_named "bell_ring" "$work/err" && has the_right_one_too "till_pay" "$work/err"

@@ -299,6 +299,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/gossip_test.c \
 	tests/unit/cluster/heartbeat_test.c \
 	tests/unit/cluster/join_test.c \
+	tests/unit/cluster/registry_test.c \
 	tests/unit/cluster/leader_test.c \
 	tests/unit/cluster/marks_test.c \
 	tests/unit/cluster/lease_test.c \
