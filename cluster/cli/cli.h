@@ -266,6 +266,9 @@ int trpi_cli_via_run(trpi_cli *cli, cJSON *request, cJSON **ret_final);
 bool trpi_cli_is_remote(const trpi_cli *cli);
 /* Do the request (taken) so, as trpi_cli_via_run. */
 int trpi_cli_endpoint_run(trpi_cli *cli, cJSON *request, cJSON **ret_final);
+/* endpoint_events.c. As that, for `events`: objects of the stream go to stream. */
+int trpi_cli_endpoint_events(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
+                             cJSON **ret_final);
 /* client.c. From here on the node may have the order: Ctrl-C says so. */
 void trpi_cli_order_watch(const trpi_cli *cli);
 

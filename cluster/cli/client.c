@@ -451,7 +451,9 @@ request_run(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
         return via_code;
     }
     if (trpi_cli_is_remote(cli)) {
-        int code = trpi_cli_endpoint_run(cli, request, ret_final);
+        int code = strcmp(trpi_cli_get(request, "cmd"), "events") == 0
+                       ? trpi_cli_endpoint_events(cli, request, stream, arg, ret_final)
+                       : trpi_cli_endpoint_run(cli, request, ret_final);
         object_clean(*ret_final, cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
         return code;
     }

@@ -192,7 +192,7 @@ trpi_cli_run_events(trpi_cli *cli)
     for (unsigned index = 0; index < cli->flags[TRPI_CLI_TYPE].count && code == 0; index++) {
         code = add_types(types, cli->flags[TRPI_CLI_TYPE].values[index]);
     }
-    if (code == 0) {
+    if (code == 0 && !trpi_cli_is_remote(cli)) {
         cli->timeout_ms = limit_ms; /* a node that does not accept is an error, no end */
         code = trpi_cli_connect(cli);
         cli->timeout_ms = 0;

@@ -350,12 +350,15 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[--type T]... [--count N] [--snapshot]",
       .summary = "what happens in the cluster, as it happens",
-      .text = "Begins with events for the present state (in JSON \"snapshot\": true), so that a "
-              "replay of the stream\ngives the state; with --type or --count only if --snapshot is "
-              "given. Runs until Ctrl-C, --count events,\nor --timeout (exit 0; 75 when the node "
-              "has not answered by then). Several types:\n--type MemberUp,MemberRemoved\n-o name "
-              "prints the member of each event, and nothing for an event without a member.\n",
-      .flags = BIT(TYPE) | BIT(COUNT) | BIT(SNAPSHOT),
+      .text =
+          "Begins with events for the present state (in JSON \"snapshot\": true), so that a "
+          "replay of the stream\ngives the state; with --type or --count only if --snapshot is "
+          "given. Runs until Ctrl-C, --count events,\nor --timeout (exit 0; 75 when the node "
+          "has not answered by then). Several types:\n--type MemberUp,MemberRemoved\n-o name "
+          "prints the member of each event, and nothing for an event without a member.\n"
+          "With --endpoint a stream that breaks goes on behind its last event; if some were lost "
+          "meanwhile, that is said.\n",
+      .flags = BIT(TYPE) | BIT(COUNT) | BIT(SNAPSHOT) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .run = trpi_cli_run_events },
     { .name = "wait",

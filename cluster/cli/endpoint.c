@@ -6,7 +6,8 @@
  * Must hold.
  *   endpoint-E1  The token is sent over TLS, or to a loopback address, and follows no redirection
  *       and no proxy.                                                        (target_check)
- *   endpoint-E2  An order without an answer is called "not confirmed by the node".  (fail_transfer)
+ *   endpoint-E2  An order without an answer is called "not confirmed by the node".
+ *                                                                      (trpi_transfer_fail)
  * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused; of the token file one line
  *          counts.
  * Tests.   tests/system/endpoint.sh
@@ -38,24 +39,11 @@ trpi_cli_is_remote(const trpi_cli *cli)
 #include <unistd.h>
 
 #include "base/address.h"
-#include "cluster/cli/curl.h"
+#include "cluster/cli/endpoint.h"
 
 #define URL_BYTES_MAX 2048u
 #define TOKEN_FILE_BYTES_MAX 8192u
 #define HOST_BYTES 256u
-
-typedef struct transfer {
-    trpi_cli *cli;
-    const trpi_curl *curl;
-    CURL *easy;
-    struct curl_slist *headers;
-    trpi_buffer url, in;
-    char *body; /* of an order; cJSON_free() */
-    const char *base;
-    size_t base_bytes; /* of base, without a slash at its end */
-    bool is_tls, too_large;
-    char reason[CURL_ERROR_SIZE];
-} transfer;
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
@@ -72,7 +60,7 @@ host_is_loopback(const char *rest)
 
 /* endpoint-E1. 0, or the exit code. */
 static int
-target_check(transfer *t)
+target_check(trpi_transfer *t)
 {
     const trpi_cli *cli = t->cli;
     const char *url = trpi_cli_text(cli, TRPI_CLI_ENDPOINT);
@@ -138,7 +126,7 @@ token_read(const char *path, char text[TOKEN_FILE_BYTES_MAX + 1])
 
 /* Add the header with the first line of the file that is no comment. 0, or the exit code. */
 static int
-token_add(transfer *t)
+token_add(trpi_transfer *t)
 {
     const char *path = trpi_cli_text(t->cli, TRPI_CLI_TOKEN_FILE);
     char text[TOKEN_FILE_BYTES_MAX + 1], header[512];
@@ -176,8 +164,8 @@ is_order(const cJSON *request)
            cJSON_HasObjectItem(request, "rebalance") || cJSON_HasObjectItem(request, "action");
 }
 
-static bool
-query_add(transfer *t, const cJSON *item, bool first)
+bool
+trpi_transfer_query(trpi_transfer *t, const cJSON *item, bool first)
 {
     char *text = cJSON_IsString(item) ? NULL : trpi_json_print(item);
     const char *value = cJSON_IsString(item) ? item->valuestring : text;
@@ -192,7 +180,7 @@ query_add(transfer *t, const cJSON *item, bool first)
 
 /* Write the URL, and of an order the body. request is changed. false: out of memory. */
 static bool
-request_write(transfer *t, cJSON *request)
+request_write(trpi_transfer *t, cJSON *request)
 {
     bool ok = request != NULL && trpi_buffer_printf(&t->url, TRPI_CTL_REQUEST_BYTES_MAX,
                                                     "%.*s/control/%s", (int)t->base_bytes, t->base,
@@ -207,7 +195,7 @@ request_write(transfer *t, cJSON *request)
     }
     cJSON_ArrayForEach(item, request)
     {
-        ok = ok && query_add(t, item, item == request->child);
+        ok = ok && trpi_transfer_query(t, item, item == request->child);
     }
     return ok;
 }
@@ -215,7 +203,7 @@ request_write(transfer *t, cJSON *request)
 static size_t
 bytes_take(char *bytes, size_t one, size_t count, void *arg)
 {
-    transfer *t = arg;
+    trpi_transfer *t = arg;
     t->too_large =
         trpi_buffer_append(&t->in, bytes, one * count, TRPI_CTL_RESPONSE_BYTES_MAX) != TRP_OK;
     return t->too_large ? 0 : one * count;
@@ -234,7 +222,7 @@ on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, 
 }
 
 static bool
-files_set(transfer *t)
+files_set(trpi_transfer *t)
 {
     const char *ca = trpi_cli_text(t->cli, TRPI_CLI_CACERT);
     const char *cert = trpi_cli_text(t->cli, TRPI_CLI_CERT);
@@ -250,8 +238,8 @@ files_set(transfer *t)
 }
 
 /* endpoint-E1. false: out of memory, or libcurl lacks something. */
-static bool
-options_set(transfer *t)
+bool
+trpi_transfer_options(trpi_transfer *t)
 {
     const trpi_curl *c = t->curl;
     CURL *easy = t->easy;
@@ -272,8 +260,8 @@ options_set(transfer *t)
     return ok && (!t->is_tls || files_set(t));
 }
 
-static bool
-header_add(transfer *t, const char *header)
+bool
+trpi_transfer_header(trpi_transfer *t, const char *header)
 {
     struct curl_slist *list = t->curl->curl_slist_append(t->headers, header);
     t->headers = list != NULL ? list : t->headers;
@@ -291,7 +279,7 @@ is_file_fault(CURLcode code)
 /* Is it a refusal of TLS, of this side or the other one? The latter's alert comes when the
  * handshake is over here. */
 static bool
-is_tls_refusal(const transfer *t, CURLcode code)
+is_tls_refusal(const trpi_transfer *t, CURLcode code)
 {
     return code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION ||
            code == CURLE_SSL_CIPHER || code == CURLE_SSL_ISSUER_ERROR ||
@@ -301,7 +289,7 @@ is_tls_refusal(const transfer *t, CURLcode code)
 /* Has the node ended the connection when it had seen the certificate? In TLS 1.3 it does so when
  * the handshake is over here, and its alert is lost when the request is on its way. */
 static bool
-is_cut_by_node(const transfer *t, CURLcode code)
+is_cut_by_node(const trpi_transfer *t, CURLcode code)
 {
     curl_off_t shaken = 0;
     (void)t->curl->curl_easy_getinfo(t->easy, CURLINFO_APPCONNECT_TIME_T, &shaken);
@@ -310,8 +298,8 @@ is_cut_by_node(const transfer *t, CURLcode code)
 }
 
 /* No answer has come. Returns the exit code. */
-static int
-fail_transfer(transfer *t, CURLcode code)
+int
+trpi_transfer_fail(trpi_transfer *t, CURLcode code)
 {
     const char *why = t->reason[0] != '\0' ? t->reason : t->curl->curl_easy_strerror(code);
     const char *url = trpi_cli_text(t->cli, TRPI_CLI_ENDPOINT);
@@ -381,8 +369,8 @@ hint_of(long status, const char *error)
 }
 
 /* Turn a refusal of the management API into one of the control protocol. NULL: out of memory. */
-static cJSON *
-refusal_make(const transfer *t, long status, const cJSON *answer)
+cJSON *
+trpi_transfer_refusal(const trpi_transfer *t, long status, const cJSON *answer)
 {
     char text[1024];
     const char *error = trpi_json_get_text(answer, "error");
@@ -413,7 +401,7 @@ refusal_make(const transfer *t, long status, const cJSON *answer)
 }
 
 static int
-answer_take(transfer *t, cJSON **ret_final)
+answer_take(trpi_transfer *t, cJSON **ret_final)
 {
     long status = 0;
     cJSON *answer = NULL;
@@ -431,49 +419,72 @@ answer_take(transfer *t, cJSON **ret_final)
                              "the program at %s is not a troupe node of this version",
                              trpi_cli_text(t->cli, TRPI_CLI_ENDPOINT));
     }
-    *ret_final = refusal_make(t, status, parsed ? answer : NULL);
+    *ret_final = trpi_transfer_refusal(t, status, parsed ? answer : NULL);
     cJSON_Delete(answer);
     return *ret_final != NULL ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
 }
 
 int
-trpi_cli_endpoint_run(trpi_cli *cli, cJSON *request, cJSON **ret_final)
+trpi_transfer_begin(trpi_transfer *t, trpi_cli *cli)
 {
     static const trpi_curl *curl; /* loaded once; this program has one thread */
-    transfer t = { .cli = cli };
-    *ret_final = NULL;
-    int code = target_check(&t);
+    *t = (trpi_transfer){ .cli = cli };
+    int code = target_check(t);
     curl = curl != NULL || code != 0 ? curl : trpi_curl_get();
-    t.curl = curl;
+    t->curl = curl;
     if (code != 0 || curl == NULL) {
-        cJSON_Delete(request);
         return code != 0 ? code : TRPI_CTL_EXIT_UNREACHABLE;
     }
-    t.easy = curl->curl_easy_init();
-    code = token_add(&t);
-    if (code == 0 && (t.easy == NULL || !request_write(&t, request) ||
-                      (t.body != NULL && !header_add(&t, "Content-Type: application/json")) ||
-                      !options_set(&t))) {
+    (void)snprintf(cli->path, sizeof cli->path, "%s", trpi_cli_text(cli, TRPI_CLI_ENDPOINT));
+    t->easy = curl->curl_easy_init();
+    return t->easy == NULL ? trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory") : token_add(t);
+}
+
+void
+trpi_transfer_end(trpi_transfer *t)
+{
+    if (t->curl != NULL) {
+        t->curl->curl_easy_cleanup(t->easy);
+        t->curl->curl_slist_free_all(t->headers);
+    }
+    trpi_buffer_fini(&t->url);
+    trpi_buffer_fini(&t->in);
+    cJSON_free(t->body);
+}
+
+int
+trpi_cli_endpoint_run(trpi_cli *cli, cJSON *request, cJSON **ret_final)
+{
+    trpi_transfer t;
+    *ret_final = NULL;
+    int code = trpi_transfer_begin(&t, cli);
+    if (code == 0 &&
+        (!request_write(&t, request) ||
+         (t.body != NULL && !trpi_transfer_header(&t, "Content-Type: application/json")) ||
+         !trpi_transfer_options(&t))) {
         code = trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
     cJSON_Delete(request);
-    (void)snprintf(cli->path, sizeof cli->path, "%s", trpi_cli_text(cli, TRPI_CLI_ENDPOINT));
     if (code == 0 && t.body != NULL && cli->order != NULL) {
         trpi_cli_order_watch(cli);
     }
-    CURLcode done = code == 0 ? curl->curl_easy_perform(t.easy) : CURLE_OK;
     if (code == 0) {
-        code = done == CURLE_OK ? answer_take(&t, ret_final) : fail_transfer(&t, done);
+        CURLcode done = t.curl->curl_easy_perform(t.easy);
+        code = done == CURLE_OK ? answer_take(&t, ret_final) : trpi_transfer_fail(&t, done);
     }
-    curl->curl_easy_cleanup(t.easy);
-    curl->curl_slist_free_all(t.headers);
-    trpi_buffer_fini(&t.url);
-    trpi_buffer_fini(&t.in);
-    cJSON_free(t.body);
+    trpi_transfer_end(&t);
     return code;
 }
 
 #else
+
+int
+trpi_cli_endpoint_events(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
+                         cJSON **ret_final)
+{
+    (void)stream, (void)arg;
+    return trpi_cli_endpoint_run(cli, request, ret_final);
+}
 
 int
 trpi_cli_endpoint_run(trpi_cli *cli, cJSON *request, cJSON **ret_final)

@@ -397,7 +397,7 @@ check_PROGRAMS += tests/unit/cli/cli_tests
 tests_unit_cli_cli_tests_LDADD = tests/unit/libunit.la libtroupe_base.la $(CJSON_LIBS) $(CUNIT_LIBS)
 tests_unit_cli_cli_tests_SOURCES = $(cli_sources) \
 	tests/unit/cli/archive_test.c \
-	tests/unit/cli/options_test.c \
+	tests/unit/cli/sse_test.c tests/unit/cli/options_test.c \
 	tests/unit/node/ctl_proto_test.c
 
 # Its malloc() and pthread_mutex_lock() are its own.
