@@ -40,6 +40,7 @@
 #include <troupe/message.h>
 #include <troupe/metrics.h>
 #include <troupe/multinode.h>
+#include <troupe/nng_socket.h>
 #include <troupe/node.h>
 #include <troupe/path.h>
 #include <troupe/payload.h>

@@ -175,6 +175,14 @@ tests_unit_io_io_tests_SOURCES = \
 	tests/unit/io/tcp_tls_test.c \
 	tests/unit/io/udp_test.c
 
+check_PROGRAMS += tests/unit/endpoint/endpoint_tests
+tests_unit_endpoint_endpoint_tests_LDADD = $(unit_ldadd)
+tests_unit_endpoint_endpoint_tests_SOURCES = \
+	tests/unit/endpoint/nng_address_test.c \
+	tests/unit/endpoint/nng_device_test.c \
+	tests/unit/endpoint/nng_exchange_test.c \
+	tests/unit/endpoint/nng_socket_test.c
+
 check_PROGRAMS += tests/unit/sim/sim_tests
 tests_unit_sim_sim_tests_LDADD = $(unit_ldadd)
 tests_unit_sim_sim_tests_SOURCES = \
