@@ -117,14 +117,15 @@ is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
 }
 
 /* Return whether this node has not reached that member for so long that the member may have removed
- * it. A member that was already missed when this node was let in counts as away for long: nobody
- * here knows since when. */
+ * it. A member that was already missed when this node was let in counts as away for long, and one
+ * that this node misses while its reports do not count: nobody here knows since when. */
 static bool
 is_long_away(const trpi_member_core *core, const trpi_gossip_member *m)
 {
     uint64_t since_ms = trpi_member_unreachable_since_ms(core, m->ident->key);
     uint64_t away_ms = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
-    return (since_ms != 0 && since_ms <= core->welcome_ms) ||
+    return (since_ms == 0 && trpi_core_misses(core, m)) ||
+           (since_ms != 0 && since_ms <= core->welcome_ms) ||
            away_ms + core->admission.paused_ms >= core->options.downing.stable_after_ms / 2;
 }
 
@@ -152,7 +153,7 @@ is_long_apart(const trpi_member_core *core)
     bool apart = core->removers.removers_count > 0;
     for (uint32_t i = 0; i < g->members_count && g->unreachable_count > 0 && !apart; i++) {
         const trpi_gossip_member *m = &g->members[i];
-        apart = m->unreachable != 0 && m->status != TRP_MEMBER_DOWN && is_long_away(core, m);
+        apart = trpi_core_misses(core, m) && m->status != TRP_MEMBER_DOWN && is_long_away(core, m);
     }
     return apart;
 }
@@ -171,8 +172,8 @@ goes_on_with(const trpi_member_core *core, const trpi_node_id *from, bool place_
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
         bool same = is_same_place(m, from);
-        bool away =
-            same ? !place_ours : m->unreachable != 0 || trpi_member_is_remover(core, m->ident->key);
+        bool away = same ? !place_ours
+                         : trpi_core_misses(core, m) || trpi_member_is_remover(core, m->ident->key);
         marks[i] = away && m->ident->key != core->self->key ? TRPI_MARK_AWAY : TRPI_MARK_CLEAR;
     }
     bool goes_on = trpi_member_may_go_on(core, marks, &count);

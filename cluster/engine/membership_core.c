@@ -41,6 +41,14 @@ trpi_core_self_index(const trpi_member_core *core)
                                 : trpi_gossip_find(core->gossip, core->self->key);
 }
 
+bool
+trpi_core_misses(const trpi_member_core *core, const trpi_gossip_member *member)
+{
+    return member->unreachable != 0 ||
+           (core->gossip->unreachable_count > 0 &&
+            trpi_gossip_observes(core->gossip, core->self->key, member->ident->key));
+}
+
 /* ---- actions --------------------------------------------------------------------------------- */
 
 void

@@ -277,6 +277,10 @@ trp_err trpi_core_commit(trpi_member_core *core, trpi_gossip *edited);
 trp_err trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *seen);
 void trpi_core_stop(trpi_member_core *core, trpi_member_stop stop);
 uint32_t trpi_core_self_index(const trpi_member_core *core);
+/* Return whether the member is unreachable, or this node reports it while its own reports do not
+ * count, because others report this node (gossip_reachability.c): it reaches that member no more
+ * for that. */
+bool trpi_core_misses(const trpi_member_core *core, const trpi_gossip_member *member);
 /* Add the frame's knowledge of votes in its view, which the present view includes. */
 void trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs,
                           const trpi_frame *frame);

@@ -96,7 +96,7 @@ ask_seeds(trpi_member_core *core)
     for (; n < g->members_count && asked < LOST_ASKED && g->unreachable_count > 0; n++) {
         const trpi_gossip_member *m =
             &g->members[(core->foreigners.lost_next + n) % g->members_count];
-        if (m->unreachable != 0 && m->ident->key != core->self->key) {
+        if (trpi_core_misses(core, m) && m->ident->key != core->self->key) {
             trpi_node_id to = { .address = m->ident->id.address, .uid = 0 };
             trpi_core_send(core, &to, &frame, NULL);
             asked++;

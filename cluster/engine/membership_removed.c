@@ -289,7 +289,8 @@ trpi_removed_by_successor(trpi_member_core *core, const trpi_node_id *id)
          i < g->members_count && trpi_address_equal(&g->members[i].ident->id.address, &id->address);
          i++) {
         const trpi_gossip_member *m = &g->members[i];
-        if (m->ident->id.uid != id->uid && m->unreachable != 0 && m->status < TRP_MEMBER_EXITING) {
+        if (m->ident->id.uid != id->uid && trpi_core_misses(core, m) &&
+            m->status < TRP_MEMBER_EXITING) {
             (void)trpi_removed_by(core, &m->ident->id, NULL); /* its next frame says so again */
             return;
         }

@@ -338,12 +338,18 @@ a_word_that_was_taken_back_does_not_say_that_the_node_was_near(void)
     mesh_free(m);
 }
 
-/* membership-removed-X5: its removers have been restarted since, one after the other. */
+/* Its removers have been restarted since, one after the other. When the node was cut off, it had
+ * heard that the others do not reach it, or not. */
 static void
-the_successors_of_its_removers_end_a_node(void)
+successors_of_removers_end_a_node(bool was_told)
 {
     trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
     struct mesh *m = mesh_cluster(3, &options);
+    if (was_told) {
+        mesh_observe(m, 0, 1u << 2);
+        mesh_observe(m, 1, 1u << 2);
+        mesh_run(m, 2000);
+    }
     m->cut[2] = true;
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
     mesh_run(m, 2000);
@@ -362,6 +368,21 @@ the_successors_of_its_removers_end_a_node(void)
     UNIT_EQUAL(m->stopped[2], TRPI_STOP_DOWNED);
     UNIT_EQUAL(m->stopped[3], TRPI_STOP_NONE);
     mesh_free(m);
+}
+
+/* membership-removed-X5 */
+static void
+the_successors_of_its_removers_end_a_node(void)
+{
+    successors_of_removers_end_a_node(false);
+}
+
+/* membership-foreign-G4: by its own view the node is the one that is unreachable, and what it
+ * reports of the others does not count. */
+static void
+the_successors_of_its_removers_end_a_node_whose_reports_do_not_count(void)
+{
+    successors_of_removers_end_a_node(true);
 }
 
 /* membership-removed-X2, membership-downing-W2 */
@@ -540,6 +561,27 @@ a_vote_that_was_away_for_a_moment_comes_back_with_a_new_incarnation(void)
     mesh_free(m);
 }
 
+/* All others report the contact, so what it reports does not count: nobody is unreachable in its
+ * view but itself. It was removed in this way in seed 8561 of state_test. */
+static void
+a_contact_whose_reports_do_not_count_misses_members_all_the_same(void)
+{
+    struct mesh *m = mesh_cluster(4, NULL);
+    for (uint32_t i = 1; i < 4; i++) {
+        mesh_observe(m, i, 1u << 0);
+    }
+    mesh_run(m, 2000);
+    m->cut[1] = m->cut[2] = m->cut[3] = true;
+    mesh_observe(m, 0, 1u << 1 | 1u << 2 | 1u << 3);
+    UNIT_EQUAL(trpi_member_unreachable_since_ms(m->cores[0], trpi_ident_key(&m->ids[1])), 0);
+    uint32_t successor = mesh_add_as(m, mesh_id(1, 5000), NULL, NULL);
+    UNIT_EQUAL(mesh_join(m, successor, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, successor), 0);
+    UNIT_TRUE(strstr(trpi_member_seek_why(m->cores[successor]), "may have removed it") != NULL);
+    mesh_free(m);
+}
+
 static void
 a_pause_of_the_contact_is_time_in_which_members_were_away(void)
 {
@@ -612,6 +654,7 @@ UNIT(who_was_cut_off_was_not_near_when_its_observer_is_down_with_it)
 UNIT(who_was_joining_when_it_was_downed_was_not_near)
 UNIT(a_word_that_was_taken_back_does_not_say_that_the_node_was_near)
 UNIT(the_successors_of_its_removers_end_a_node)
+UNIT(the_successors_of_its_removers_end_a_node_whose_reports_do_not_count)
 UNIT(with_a_lease_one_word_is_enough)
 UNIT(one_refusal_makes_the_node_dial_all_others_anew)
 UNIT(a_leader_that_is_waking_makes_nobody_up_and_removes_nobody)
@@ -620,6 +663,7 @@ UNIT(a_contact_that_is_waking_lets_nobody_in)
 UNIT(who_waits_to_be_let_in_does_not_keep_a_waking_contact_busy)
 UNIT(a_vote_that_was_away_for_long_does_not_come_back_with_a_new_incarnation)
 UNIT(a_vote_that_was_away_for_a_moment_comes_back_with_a_new_incarnation)
+UNIT(a_contact_whose_reports_do_not_count_misses_members_all_the_same)
 UNIT(a_pause_of_the_contact_is_time_in_which_members_were_away)
 UNIT(a_pause_is_over_when_all_have_seen_a_later_version)
 UNIT(a_small_side_lets_nobody_in_and_a_large_one_does)
