@@ -138,6 +138,13 @@ trpi_gate_return(const trpi_region *region, trp_ctx *ctx, const trpi_origin *ori
     gate_pass(region, ctx, origin->gate, &head, msg);
 }
 
+bool
+trpi_gate_is_own(const trp_msg *msg)
+{
+    trp_ref sender = sender_of(msg);
+    return !trp_ref_is_none(sender) && sender.node == TRPI_NODE_SELF;
+}
+
 void
 trpi_gate_dropped(const trpi_region *region, trp_ctx *ctx, const trpi_origin *origin,
                   uint32_t shard)

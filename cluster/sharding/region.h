@@ -339,6 +339,8 @@ void trpi_gate_send(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint6
 /* Give a message back to the node that it came from. Takes msg. */
 void trpi_gate_return(const trpi_region *region, trp_ctx *ctx, const trpi_origin *origin,
                       const void *id, size_t id_bytes, trp_msg *msg);
+/* Return whether an actor of this node has sent it. */
+bool trpi_gate_is_own(const trp_msg *msg);
 /* Say that a message was not taken and is no more: it was for a shard that has moved. */
 void trpi_gate_dropped(const trpi_region *region, trp_ctx *ctx, const trpi_origin *origin,
                        uint32_t shard);
@@ -478,6 +480,9 @@ void trpi_shard_look(trp_ctx *ctx, trpi_region *region, uint32_t number);
 void trpi_shard_opened(trp_ctx *ctx, trpi_region *region, uint32_t number);
 /* Its store is lost: another one writes, or it is not known what was written. */
 void trpi_shard_lost(trp_ctx *ctx, trpi_region *region, uint32_t number);
+/* Take what waited for an entity of a shard that is lost. region-shard-S7 */
+void trpi_shard_give_up(trp_ctx *ctx, trpi_region *region, trpi_shard *shard,
+                        trpi_request *request);
 /* Ask for all shards from number on: they have entities to start. */
 void trpi_shards_want(trp_ctx *ctx, trpi_region *region, uint32_t number);
 void trpi_shard_graced(trp_ctx *ctx, trpi_region *region, uint32_t number);

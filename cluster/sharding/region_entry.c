@@ -514,7 +514,10 @@ trpi_entry_drained(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     bool waits = trpi_entry_has_waiting(entry);
     if (region->shards[entry->shard].state == TRPI_SHARD_STOPPING) {
         uint32_t number = entry->shard;
-        if (waits) {
+        if (waits && trpi_keep_probes(region, number)) { /* region-keep-K4 */
+            trpi_entry_start_later(region, entry);
+            entry->wait->start_ms = 0; /* with the answer */
+        } else if (waits) {
             entry_begin_here(ctx, region, entry);
         } else {
             trpi_entry_forget(region, entry);

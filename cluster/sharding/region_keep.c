@@ -14,8 +14,9 @@
  *       has ended; an answer needs no memory.
  *   region-keep-K3  At most READS_BYTES_MAX are being read for the shards of a region, or one read.
  *   region-keep-K4  When a shard is lost, no entity of it starts any more, whatever waits for it:
- *       its appends would be refused, each with a message. Messages wait for the next owner.
- *       One that has failed starts again when the journal has said that the shard is not lost.
+ *       its appends would be refused, each with a message. Messages are for the next owner
+ *       (region-shard-S7). One that has failed starts again when the journal has said that the
+ *       shard is not lost, also while it is handed off.
  * Limits.  READS_BYTES_MAX; back-off: the type's.
  * Tests.   tests/unit/cluster/entity_keep_test.c
  */
@@ -307,7 +308,7 @@ keep_lost(trp_ctx *ctx, trpi_shard_keep *keep)
     trp_err err = trpi_shard_store_error(keep->store, &why);
     trpi_log(region->system, TRP_LOG_ERROR, "sharding",
              "shard lost type=%s shard=%u reason=\"%s\" next=\"its entities stop, and its messages "
-             "wait for its next owner\"",
+             "go to its next owner\"",
              region->name, keep->number, why[0] != '\0' ? why : trp_strerror(err));
     trpi_shard_lost(ctx, region, keep->number);
 }
@@ -336,7 +337,9 @@ trpi_keep_answered(trp_ctx *ctx, trpi_region *region, const trp_msg *msg)
     keep_answer *answer = (keep_answer *)(uintptr_t)trp_msg_payload(msg);
     trpi_shard_keep *keep = answer->keep;
     trp_journal_op *op = keep->op;
-    trpi_shard *shard = &region->shards[keep->number];
+    uint32_t number = keep->number;
+    trpi_shard *shard = &region->shards[number];
+    bool stops = shard->state == TRPI_SHARD_STOPPING;
     answer->taken = true;
     keep->op = NULL;
     region->reading_bytes -= keep->read_bytes;
@@ -351,26 +354,31 @@ trpi_keep_answered(trp_ctx *ctx, trpi_region *region, const trp_msg *msg)
         open_failed(keep);
         return;
     }
-    if (state == TRPI_SHARD_STORE_LOST && shard->state == TRPI_SHARD_OWN) {
+    if (state == TRPI_SHARD_STORE_LOST &&
+        (shard->state == TRPI_SHARD_OWN || (shard->state == TRPI_SHARD_STOPPING && !shard->lost))) {
         keep_lost(ctx, keep);
-        return;
+        stops = true;
     }
-    if (shard->state == TRPI_SHARD_STOPPING && state != TRPI_SHARD_STORE_READY) {
-        trpi_shard_look(ctx, region, keep->number); /* nothing more is begun */
+    if (shard->state == TRPI_SHARD_STOPPING) {
+        trpi_entry_start_due(ctx, region); /* those that waited for a probe */
+    }
+    if (stops && (shard->state != TRPI_SHARD_STOPPING || state != TRPI_SHARD_STORE_READY)) {
+        trpi_shard_look(ctx, region, number); /* nothing more is begun; keep may be freed */
         return;
     }
     if (shard->state == TRPI_SHARD_OPENING && state == TRPI_SHARD_STORE_READY) {
         keep_opened(ctx, keep);
     }
     trpi_keep_go_on(ctx, keep);
-    trpi_shard_look(ctx, region, keep->number);
+    trpi_shard_look(ctx, region, number);
 }
 
 void
 trpi_keep_probe(trp_ctx *ctx, trpi_region *region, uint32_t number)
 {
     const trpi_shard *shard = &region->shards[number];
-    if (shard->keep != NULL && shard->state == TRPI_SHARD_OWN) {
+    if (shard->keep != NULL && shard->keep->store != NULL &&
+        (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_STOPPING)) {
         trpi_shard_store_probe(shard->keep->store);
         trpi_keep_go_on(ctx, shard->keep);
     }

@@ -75,27 +75,26 @@ change_begin(trp_ctx *ctx, trpi_region *region, const trpi_entry *entry, bool ad
     return err;
 }
 
-/* The shard is lost: what waits for the entry waits for the shard. */
+/* The shard is lost: what waits for the entry is for the next owner. */
 static void
-entry_give_up(trpi_region *region, trpi_entry *entry)
+entry_give_up(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
 {
     trpi_shard *shard = &region->shards[entry->shard];
     trpi_request *request;
-    while ((request = trpi_request_take(&entry->wait->front)) != NULL ||
-           (request = trpi_request_take(&entry->wait->back)) != NULL) {
-        request->origin = (trp_ref)TRP_REF_NONE; /* it was taken here */
-        trpi_request_append(&shard->returned, request);
+    while ((request = trpi_region_unkeep(region, &entry->wait->front)) != NULL ||
+           (request = trpi_region_unkeep(region, &entry->wait->back)) != NULL) {
+        trpi_shard_give_up(ctx, region, shard, request);
     }
     entry->state = TRPI_ENTRY_ABSENT;
     trpi_entry_forget(region, entry);
 }
 
 static void
-change_failed(trpi_region *region, trpi_entry *entry, trp_err err, const char *why)
+change_failed(trp_ctx *ctx, trpi_region *region, trpi_entry *entry, trp_err err, const char *why)
 {
     const trpi_shard_store *store = store_of(region, entry->shard);
     if (store == NULL || trpi_shard_store_state_get(store) != TRPI_SHARD_STORE_READY) {
-        entry_give_up(region, entry);
+        entry_give_up(ctx, region, entry);
         return;
     }
     trpi_log(region->system, TRP_LOG_WARNING, "sharding",
@@ -115,7 +114,7 @@ trpi_entry_begin(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     trpi_assert(entry->state == TRPI_ENTRY_ABSENT && !entry->wait->is_later);
     const trpi_shard_store *store = store_of(region, entry->shard);
     if (store != NULL && trpi_shard_store_state_get(store) == TRPI_SHARD_STORE_LOST) {
-        entry_give_up(region, entry); /* region-keep-K4 */
+        entry_give_up(ctx, region, entry); /* region-keep-K4 */
         return;
     }
     if (!is_on(region) || trpi_entry_is_remembered(region, entry)) {
@@ -125,7 +124,7 @@ trpi_entry_begin(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     entry->state = TRPI_ENTRY_NOTING; /* region-remember-M1 */
     trp_err err = change_begin(ctx, region, entry, true);
     if (err != TRP_OK) {
-        change_failed(region, entry, err, "");
+        change_failed(ctx, region, entry, err, "");
     }
 }
 
@@ -143,7 +142,7 @@ trpi_entry_let_go(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     entry->state = TRPI_ENTRY_FORGETTING;
     trp_err err = change_begin(ctx, region, entry, false);
     if (err != TRP_OK) {
-        change_failed(region, entry, err, "");
+        change_failed(ctx, region, entry, err, "");
     }
 }
 
@@ -160,7 +159,7 @@ trpi_entry_noted(trp_ctx *ctx, trpi_region *region, uint32_t number,
         return;
     }
     if (effect->err != TRP_OK) {
-        change_failed(region, entry, effect->err, effect->why);
+        change_failed(ctx, region, entry, effect->err, effect->why);
         return;
     }
     entry->state = TRPI_ENTRY_ABSENT;

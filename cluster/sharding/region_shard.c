@@ -19,6 +19,11 @@
  *   region-shard-S6  With order, what an earlier home than the last one gives back is a dead
  *       letter: the last one may have handled later messages. It comes from a home that stood still
  *       until it was removed, or until its fence was given up.
+ *   region-shard-S7  A message that waited for an entity when its shard was lost goes back to the
+ *       node that told it, which knows whether it is too late (region-shard-S6). One that was in
+ *       the mailbox of an entity that failed does not say who told it: with order it is kept if an
+ *       actor of this node has sent it, and is a dead letter else, where other nodes may have told
+ *       the next owner.
  * Tests.   tests/unit/cluster/entity_test.c, tests/sim/entities_test.c, tests/sim/state_test.c
  */
 #include "base/alloc.h"
@@ -247,6 +252,25 @@ trpi_shard_lost(trp_ctx *ctx, trpi_region *region, uint32_t number)
     trpi_shard *shard = &region->shards[number];
     shard->lost = true;
     trpi_shard_stop(ctx, region, number, atomic_load(&shard->epoch));
+}
+
+/* region-shard-S7 */
+void
+trpi_shard_give_up(trp_ctx *ctx, trpi_region *region, trpi_shard *shard, trpi_request *request)
+{
+    void *arg;
+    bool alone = ops_of(region, &arg) == NULL;
+    trpi_origin origin = { request->origin, request->epoch };
+    if (!trp_ref_is_none(origin.gate)) {
+        trpi_gate_return(region, ctx, &origin, request->id, request->id_bytes, request->msg);
+        request->msg = NULL;
+        trpi_request_free(request);
+    } else if (request->kind == TRPI_REQUEST_LEFT && !alone && !region->settings.unordered &&
+               !trpi_gate_is_own(request->msg)) {
+        trpi_request_dead(request, TRP_DEAD_SHARD_MOVES);
+    } else {
+        trpi_region_keep(region, &shard->returned, request);
+    }
 }
 
 void

@@ -195,6 +195,24 @@ under_all_faults_what_lives_once_lives_once_and_keeps_its_state(void)
                "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/state_test");
 }
 
+/* Each of them has shown a defect that none of the first seeds shows. */
+static void
+seeds_that_have_failed_pass(void)
+{
+    static const uint64_t seeds[] = { 308, 513, 5009, 5733, 8269, 8561 };
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        trp_sim_result result = { .size = sizeof result };
+        trp_sim_options options = busy_options_of(NODES);
+        options.seed = seeds[i];
+        UNIT_EQUAL(sim_complete_run_once(all_faults, NULL, &options, &result), TRP_OK);
+        if (!UNIT_EQUAL(result.failed, 0)) {
+            printf("  seed %llu: %s\n  replay: TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=%llu "
+                   "tests/sim/state_test\n",
+                   (unsigned long long)seeds[i], result.text, (unsigned long long)seeds[i]);
+        }
+    }
+}
+
 /* FUTURE-09 FUTURE-12 */
 static void
 without_a_crash_all_that_is_told_is_handled_in_order(void)
@@ -252,5 +270,6 @@ faults_that_are_put_in_are_found(void)
 UNIT_BEGIN("state")
 UNIT(faults_that_are_put_in_are_found)
 UNIT(under_all_faults_what_lives_once_lives_once_and_keeps_its_state)
+UNIT(seeds_that_have_failed_pass)
 UNIT(without_a_crash_all_that_is_told_is_handled_in_order)
 UNIT_END

@@ -223,10 +223,21 @@ an_old_incarnation_of_a_shard_cannot_append(void)
     entities_end(&e);
 }
 
-/* region-keep-K4: the first append of the lost shard is refused, and what comes behind that
- * message is for the next owner. */
 static void
-what_waits_for_a_lost_shard_is_for_its_next_owner(uint32_t remember)
+hand_all_off(entities *e)
+{
+    trpi_region *region = entities_region(e, "counter");
+    trp_ctx *ctx = trpi_enter(e->system);
+    for (uint32_t i = 0; i < 4; i++) {
+        trpi_region_order(ctx, region, TRPI_REQUEST_STOP, i, 0, NULL);
+    }
+    trpi_leave(ctx);
+}
+
+/* region-keep-K4: the first append of the lost shard is refused, and what comes behind that
+ * message is for the next owner. It is being handed off then, or not. */
+static void
+what_waits_for_a_lost_shard_is_for_its_next_owner(uint32_t remember, bool hands_off)
 {
     enum { COUNT = 50 };
     entities e;
@@ -240,6 +251,9 @@ what_waits_for_a_lost_shard_is_for_its_next_owner(uint32_t remember)
     for (uint32_t i = 0; i < COUNT; i++) {
         add(&e, "x", 1);
     }
+    if (hands_off) {
+        hand_all_off(&e);
+    }
     trp_journal_memory_hold(e.memory, 0);
     UNIT_WAIT(atomic_load(&refused) > 0, 20000);
     UNIT_EQUAL(total(&e, "x", 20000), COUNT); /* all but the one that was refused */
@@ -251,8 +265,16 @@ what_waits_for_a_lost_shard_is_for_its_next_owner(uint32_t remember)
 static void
 a_lost_shard_costs_one_message(void)
 {
-    what_waits_for_a_lost_shard_is_for_its_next_owner(0);
-    what_waits_for_a_lost_shard_is_for_its_next_owner(1);
+    what_waits_for_a_lost_shard_is_for_its_next_owner(0, false);
+    what_waits_for_a_lost_shard_is_for_its_next_owner(1, false);
+}
+
+/* ClusterShardingFailureSpec */
+static void
+a_shard_that_is_lost_while_it_is_handed_off_costs_one_message(void)
+{
+    what_waits_for_a_lost_shard_is_for_its_next_owner(0, true);
+    what_waits_for_a_lost_shard_is_for_its_next_owner(1, true);
 }
 
 /* ClusterShardingFailureSpec. It starts behind the order that ended all others, and ends all the
@@ -263,15 +285,10 @@ one_that_cannot_start_does_not_hold_a_hand_off_up(void)
     entities e;
     entities_begin(&e);
     UNIT_EQUAL(counter_open(&e), TRP_OK);
-    trpi_region *region = entities_region(&e, "counter");
     atomic_store(&bad_recipes, 1000000);
     add(&e, "x", 1);
     UNIT_WAIT(atomic_load(&bad_recipes) < 1000000, 20000);
-    trp_ctx *ctx = trpi_enter(e.system);
-    for (uint32_t i = 0; i < 4; i++) {
-        trpi_region_order(ctx, region, TRPI_REQUEST_STOP, i, 0, NULL);
-    }
-    trpi_leave(ctx);
+    hand_all_off(&e);
     uint32_t left = atomic_load(&bad_recipes);
     UNIT_WAIT(atomic_load(&bad_recipes) + 4 < left, 20000);
     atomic_store(&bad_recipes, 0);
@@ -321,16 +338,11 @@ a_shard_moves_away_behind_its_last_event(void)
     entities e;
     entities_begin(&e);
     UNIT_EQUAL(counter_open(&e), TRP_OK);
-    trpi_region *region = entities_region(&e, "counter");
     for (uint32_t round = 0; round < 20; round++) {
         for (int64_t i = 0; i < 10; i++) {
             add(&e, "x", 1);
         }
-        trp_ctx *ctx = trpi_enter(e.system);
-        for (uint32_t i = 0; i < 4; i++) {
-            trpi_region_order(ctx, region, TRPI_REQUEST_STOP, i, 0, NULL);
-        }
-        trpi_leave(ctx);
+        hand_all_off(&e);
     }
     UNIT_EQUAL(total(&e, "x", 20000), 200); /* none is lost, none is doubled */
     UNIT_TRUE(entities_events(&e, "counter|x") == 200);
@@ -419,6 +431,7 @@ UNIT_BEGIN("entity_keep")
 UNIT(an_entity_is_recovered_and_its_shard_is_claimed_once)
 UNIT(an_old_incarnation_of_a_shard_cannot_append)
 UNIT(a_lost_shard_costs_one_message)
+UNIT(a_shard_that_is_lost_while_it_is_handed_off_costs_one_message)
 UNIT(one_that_cannot_start_does_not_hold_a_hand_off_up)
 UNIT(messages_wait_while_the_store_of_a_shard_cannot_be_opened)
 UNIT(a_held_journal_ends_with_the_system)
