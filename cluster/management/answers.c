@@ -12,6 +12,7 @@
 #include "cluster/management/exposition.h"
 #include "cluster/management/forward.h"
 #include "cluster/management/routes.h"
+#include "cluster/management/tell.h"
 
 /* Exit codes of the control protocol (cluster/node/ctl_proto.h), which a reply has. */
 enum { EXIT_NO = 1, EXIT_USAGE = 64, EXIT_DATA = 65, EXIT_NOT_FOUND = 68, EXIT_AWAY = 69 };
@@ -67,6 +68,8 @@ answer_refusal(const trpi_management_plan *plan, const cJSON *reply,
     case EXIT_NOT_FOUND:
         if (plan->operation == TRPI_MANAGEMENT_ACTORS) {
             trpi_management_answer_error(ret_answer, 404, "no-such-actor", text);
+        } else if (plan->operation == TRPI_MANAGEMENT_SHARDS) {
+            trpi_management_answer_error(ret_answer, 404, "no-such-type", text);
         } else {
             trpi_management_answer_error(ret_answer, 404, "no-such-member", NULL);
         }
@@ -153,6 +156,13 @@ answer_member(const cJSON *reply, trpi_management_answer *ret_answer)
     answer_set(ret_answer, 200, json, json != NULL && member_fill(json, reply));
 }
 
+static void
+answer_regions(const cJSON *reply, trpi_management_answer *ret_answer)
+{
+    cJSON *json = cJSON_CreateObject();
+    answer_set(ret_answer, 200, json, json != NULL && copy_add(json, reply, "regions"));
+}
+
 /* The whole reply, or its member `key`. reply is changed. */
 static void
 answer_copy(cJSON *reply, const char *key, trpi_management_answer *ret_answer)
@@ -235,6 +245,9 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
     case TRPI_MANAGEMENT_CONFIG:
         answer_copy(reply, "config", ret_answer);
         return;
+    case TRPI_MANAGEMENT_SHARDS:
+        answer_regions(reply, ret_answer);
+        return;
     case TRPI_MANAGEMENT_ACTORS:
         answer_copy(reply, NULL, ret_answer);
         return;
@@ -242,7 +255,8 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
     case TRPI_MANAGEMENT_EVENTS: /* stream.c: what it begins with */
         answer_copy(reply, NULL, ret_answer);
         return;
-    case TRPI_MANAGEMENT_FORWARD: /* it has answered */
+    case TRPI_MANAGEMENT_FORWARD: /* these two have answered */
+    case TRPI_MANAGEMENT_TELL:
     case TRPI_MANAGEMENT_OPENAPI:
         break; /* it asks no node */
     }
@@ -260,6 +274,8 @@ trpi_management_plan_answer(const trpi_management_plan *plan, const char *reply,
         trpi_management_answer_error(ret_answer, 500, "internal", "the node's reply is no object");
     } else if (plan->operation == TRPI_MANAGEMENT_FORWARD) {
         trpi_management_forward_answer(json, ret_answer);
+    } else if (plan->operation == TRPI_MANAGEMENT_TELL) {
+        trpi_management_tell_answer(json, ret_answer);
     } else if (!trpi_json_get_bool(json, "ok", &ok) || !ok) {
         answer_refusal(plan, json, ret_answer);
     } else {
@@ -290,7 +306,8 @@ reason_of(int status)
                     { 415, "Unsupported Media Type" },
                     { 431, "Request Header Fields Too Large" },
                     { 500, "Internal Server Error" },
-                    { 503, "Service Unavailable" } };
+                    { 503, "Service Unavailable" },
+                    { 504, "Gateway Timeout" } };
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
         if (reasons[i].status == status) {
             return reasons[i].reason;

@@ -30,7 +30,8 @@ parameters_add(cJSON *operation, const trpi_management_route *route)
     cJSON *list = cJSON_AddArrayToObject(operation, "parameters");
     bool ok = list != NULL &&
               (brace == NULL || parameter_add(list, brace + 1, strcspn(brace + 1, "}"), "path"));
-    bool in_query = strcmp(route->method, "GET") == 0; /* else in the body */
+    /* else in the body */
+    bool in_query = strcmp(route->method, "GET") == 0 || route->operation == TRPI_MANAGEMENT_TELL;
     for (const char *at = route->query; ok && in_query && *at != '\0';) {
         size_t bytes = strcspn(at, " ");
         ok = parameter_add(list, at, bytes, "query");
@@ -96,6 +97,21 @@ json_add(cJSON *operation, const trpi_management_route *route)
     return ok;
 }
 
+/* Describe the body of a message. */
+static bool
+message_add(cJSON *operation)
+{
+    static const char *const media[] = { "text/plain", "application/json",
+                                         "application/octet-stream" };
+    cJSON *body = cJSON_AddObjectToObject(operation, "requestBody");
+    cJSON *content = body != NULL ? cJSON_AddObjectToObject(body, "content") : NULL;
+    bool ok = content != NULL;
+    for (size_t i = 0; ok && i < sizeof media / sizeof media[0]; i++) {
+        ok = cJSON_AddObjectToObject(content, media[i]) != NULL;
+    }
+    return ok;
+}
+
 /* Return the status of an answer that says no; NULL: there is none of its own. */
 static const char *
 no_of(trpi_management_operation operation)
@@ -108,6 +124,8 @@ no_of(trpi_management_operation operation)
     case TRPI_MANAGEMENT_AKKA_READY:
     case TRPI_MANAGEMENT_AKKA_ALIVE:
         return "500";
+    case TRPI_MANAGEMENT_TELL:
+        return "504";
     default:
         return NULL;
     }
@@ -121,15 +139,16 @@ operation_fill(cJSON *operation, const trpi_management_route *route)
         trpi_json_add_text(operation, "summary", route->summary) &&
         parameters_add(operation, route) &&
         (route->field == NULL || form_add(operation, route->field)) &&
-        (!is_write || route->operation != TRPI_MANAGEMENT_FORWARD || json_add(operation, route));
+        (!is_write || route->operation != TRPI_MANAGEMENT_FORWARD || json_add(operation, route)) &&
+        (route->operation != TRPI_MANAGEMENT_TELL || message_add(operation));
     cJSON *responses = ok ? cJSON_AddObjectToObject(operation, "responses") : NULL;
     ok = responses != NULL && response_add(responses, "200", "Done.") &&
          response_add(responses, "401", "No credential that is known.") &&
          response_add(responses, "403", "Another Host or Origin, or a reader's credential.");
     if (ok && (is_write || strchr(route->path, '{') != NULL)) {
         ok = response_add(responses, "404",
-                          is_write ? "No such member, or management.read-only is on."
-                                   : "No such member.");
+                          is_write ? "No such member or actor, or management.read-only is on."
+                                   : "No such member or type.");
     }
     const char *status = no_of(route->operation);
     ok = ok && (status == NULL || response_add(responses, status,

@@ -24,6 +24,7 @@
 #include "cluster/management/exposition.h"
 #include "cluster/management/form.h"
 #include "cluster/management/forward.h"
+#include "cluster/management/tell.h"
 
 #define DEPTH_DEFAULT 16
 #define DEPTH_MAX 1000
@@ -68,6 +69,13 @@ static const trpi_management_route routes[] = {
       "of "
       "the last one that the client has.",
       NULL, "after count" },
+    { TRPI_MANAGEMENT_SHARDS, "GET", "/cluster/shards/{name}", TRPI_MANAGEMENT_OPEN,
+      "The shards of a type of entities that this node has, and how many entities of each live.",
+      NULL, "" },
+    { TRPI_MANAGEMENT_TELL, "POST", "/actors/{path}", TRPI_MANAGEMENT_WRITE,
+      "The body is told to an actor of this node: text/plain, application/json, "
+      "application/octet-stream; ask=500ms waits for its answer.",
+      NULL, "ask type" },
     TRPI_MANAGEMENT_FORWARD_ROUTES,
     { 0, NULL, NULL, TRPI_MANAGEMENT_OPEN, NULL, NULL, NULL },
 };
@@ -352,6 +360,16 @@ deadletters_make(trpi_management_plan *plan, const trpi_management_request *requ
 }
 
 static void
+shards_make(trpi_management_plan *plan)
+{
+    cJSON *command = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(command, "cmd", "shards") &&
+              trpi_json_add_text(command, "type", plan->subject) &&
+              trpi_json_add_bool(command, "local", true);
+    command_set(plan, command, ok);
+}
+
+static void
 plain_make(trpi_management_plan *plan, const char *name)
 {
     cJSON *command = cJSON_CreateObject();
@@ -382,6 +400,12 @@ command_make(trpi_management_plan *plan, const trpi_management_request *request)
         return;
     case TRPI_MANAGEMENT_DEADLETTERS:
         deadletters_make(plan, request);
+        return;
+    case TRPI_MANAGEMENT_SHARDS:
+        shards_make(plan);
+        return;
+    case TRPI_MANAGEMENT_TELL:
+        trpi_management_tell_make(plan, request);
         return;
     case TRPI_MANAGEMENT_READY:
     case TRPI_MANAGEMENT_AKKA_READY:

@@ -22,6 +22,8 @@ typedef enum trpi_management_operation {
     TRPI_MANAGEMENT_AKKA_ALIVE,
     TRPI_MANAGEMENT_EVENTS, /* a stream */
     TRPI_MANAGEMENT_DEADLETTERS,
+    TRPI_MANAGEMENT_SHARDS,
+    TRPI_MANAGEMENT_TELL,   /* tell.c */
     TRPI_MANAGEMENT_FORWARD /* forward.h */
 } trpi_management_operation;
 

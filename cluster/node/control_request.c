@@ -501,7 +501,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_DEADLETTERS:
         return records_take(request, refusal);
     case TRPI_CONTROL_SHARDS:
-        return request->rebalance && request->type == NULL
+        return (request->rebalance || request->local) && request->type == NULL
                    ? field_refuse(refusal, "type", "missing")
                    : TRP_OK;
     case TRPI_CONTROL_ENTITY:

@@ -67,7 +67,7 @@ typedef struct trpi_control_request {
     bool cautious;       /* down: refuse where two clusters may be left */
     bool dead;           /* down: the operator says that they are stopped */
     bool prepare;        /* shutdown: only note that the whole cluster ends */
-    bool local;          /* reach: only the ways from this node */
+    bool local;          /* reach, doctor, trace, shards: of this node alone */
     bool all_members;    /* status, why, peers, doctor: the answers of every member */
     bool rebalance;      /* shards: of the type */
     bool follow;         /* deadletters, logs: wait for the next one */

@@ -114,11 +114,48 @@ trpi_node_shards_list(trp_node *node, cJSON *reply)
     return listing.ok;
 }
 
+static void
+count_add(void *arg, uint32_t shard, uint32_t entities)
+{
+    struct listing *listing = arg;
+    char id[16];
+    cJSON *row = listing->ok ? cJSON_CreateObject() : NULL;
+    (void)snprintf(id, sizeof id, "%" PRIu32, shard);
+    bool ok = row != NULL && trpi_json_add_text(row, "shardId", id) &&
+              trpi_json_add_i64(row, "numEntities", (int64_t)entities);
+    listing->ok = trpi_json_append(listing->list, row, ok);
+}
+
+/* The shards of one type that this node has, as Akka Management tells them. */
+static void
+serve_counts(trp_node *node, trpi_call *call)
+{
+    const char *type = call->request.type;
+    cJSON *reply = trpi_call_reply();
+    bool ok = trpi_json_add_text(reply, "selfNode", node->address) &&
+              trpi_json_add_text(reply, "type", type);
+    struct listing listing = { ok ? cJSON_AddArrayToObject(reply, "regions") : NULL, true };
+    trp_err err = listing.list == NULL
+                      ? TRP_ENOMEM
+                      : trpi_sharding_counts(node->system, type, count_add, &listing);
+    if (err == TRP_ENOENT) {
+        cJSON_Delete(reply);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NOT_FOUND, "troupe shards lists the types",
+                              "type %s is not started on this node", type);
+        return;
+    }
+    trpi_call_answer_if(call, err == TRP_OK && listing.ok, reply);
+}
+
 void
 trpi_node_serve_shards(trp_node *node, trpi_call *call)
 {
     const trpi_control_request *request = &call->request;
     if (is_carried_on(node, call, "shards")) {
+        return;
+    }
+    if (request->local) {
+        serve_counts(node, call);
         return;
     }
     if (request->rebalance) {

@@ -223,3 +223,68 @@ trpi_sharding_find(trp_system *system, const char *name, const void *id, size_t 
     trpi_leave(ctx);
     return TRP_OK;
 }
+
+/* ---- how many live --------------------------------------------------------------------------- */
+
+/* Between trpi_enter() and trpi_leave(), so that no table goes away meanwhile. */
+static uint32_t
+live_count(const trpi_region *region, uint32_t shard)
+{
+    const trpi_entry_slots *slots =
+        atomic_load_explicit(&region->shards[shard].entries.slots, memory_order_acquire);
+    uint32_t count = 0;
+    for (uint32_t i = 0; slots != NULL && i <= slots->mask; i++) {
+        uint64_t value = atomic_load_explicit(&slots->slots[i], memory_order_acquire);
+        if (value != 0 && value != TRPI_ENTRY_TOMBSTONE) {
+            const trpi_entry *entry = (const trpi_entry *)(uintptr_t)(value & TRPI_ENTRY_POINTER);
+            count += atomic_load(&entry->target) >= TRPI_TARGET_LEAST;
+        }
+    }
+    return count;
+}
+
+/* Mark the shards that are here, one byte each. */
+static void
+own_mark(trpi_keeper *keeper, const char *name, uint8_t *is_here, uint32_t shards)
+{
+    pthread_mutex_lock(&keeper->lock);
+    const trpi_keeper_type *type = trpi_keeper_find(keeper, name);
+    for (uint32_t i = 0; type != NULL && i < shards; i++) {
+        trpi_region_shard_info info = { .place = TRPI_SHARD_PLACE_UNKNOWN };
+        (void)trpi_region_core_shard(type->core, i, &info);
+        is_here[i] = info.place >= TRPI_SHARD_PLACE_OPENING;
+    }
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+trp_err
+trpi_sharding_counts(trp_system *system, const char *name, trpi_sharding_count_fn fn, void *arg)
+{
+    const trpi_sharding *sharding = trpi_system_entities(system);
+    const trpi_region *region =
+        sharding == NULL ? NULL : trpi_region_find(sharding, trp_entity_type(name));
+    trpi_keeper *keeper = trpi_keeper_of(system);
+    if (region == NULL) {
+        return TRP_ENOENT;
+    }
+    uint32_t shards = region->options.shards;
+    uint8_t *is_here = trpi_alloc(shards);
+    if (is_here == NULL) {
+        return TRP_ENOMEM;
+    }
+    if (keeper != NULL) {
+        own_mark(keeper, name, is_here, shards);
+    } else {
+        memset(is_here, 1, shards); /* without a cluster all are here */
+    }
+    for (uint32_t i = 0; i < shards; i++) {
+        if (is_here[i]) {
+            trp_ctx *ctx = trpi_enter(system);
+            uint32_t count = live_count(region, i);
+            trpi_leave(ctx);
+            fn(arg, i, count);
+        }
+    }
+    trpi_free(is_here);
+    return TRP_OK;
+}

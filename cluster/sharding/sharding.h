@@ -47,6 +47,12 @@ typedef void (*trpi_sharding_each_fn)(void *arg, const trpi_sharding_status *sta
 /* Call fn for each type that this node has heard of. Thread: any; holds a lock meanwhile. */
 void trpi_sharding_each(trp_system *system, trpi_sharding_each_fn fn, void *arg);
 
+/* Call fn with each shard of a type that this node has, and how many of its entities live. Errors:
+ * TRP_ENOENT (the type is not started here), TRP_ENOMEM. Thread: any. */
+typedef void (*trpi_sharding_count_fn)(void *arg, uint32_t shard, uint32_t entities);
+trp_err trpi_sharding_counts(trp_system *system, const char *type, trpi_sharding_count_fn fn,
+                             void *arg);
+
 /* Let the coordinator of a type look now which shards should move. Errors: TRP_ENOENT (the type is
  * not started here), TRP_ENOMEM. Thread: any. */
 trp_err trpi_sharding_rebalance(trp_system *system, const char *type);

@@ -8,7 +8,7 @@
 /* ---- programs -------------------------------------------------------------------------------- */
 
 struct table {
-    uint32_t coordinators, homes, given, here;
+    uint32_t coordinators, homes, given, here, counted, lives;
 };
 
 static void
@@ -21,6 +21,13 @@ table_add(void *arg, const trpi_sharding_status *status)
     for (uint32_t i = 0; i < status->homes_count; i++) {
         t->given += status->homes[i].shards;
     }
+}
+
+static void
+lives_add(void *arg, uint32_t shard, uint32_t entities)
+{
+    ((struct table *)arg)->counted += shard < SHARDS;
+    ((struct table *)arg)->lives += entities;
 }
 
 /* ClusterShardingSpec: entities start at their first message, on any node, and are shared out. */
@@ -46,6 +53,12 @@ starts_and_answers(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, trpi_sharding_find(trp_sim_system(sim, home[0]), "pupil", "pupil-0", 7,
                                           &place) == TRP_OK);
     TRP_SIM_CHECK(sim, place.known && place.here && place.alive && !place.moves);
+    for (uint32_t i = 0; i < NODES; i++) {
+        trp_system *system = trp_sim_system(sim, i);
+        TRP_SIM_CHECK(sim, trpi_sharding_counts(system, "pupil", lives_add, &table) == TRP_OK);
+        TRP_SIM_CHECK(sim, trpi_sharding_counts(system, "x", lives_add, &table) == TRP_ENOENT);
+    }
+    TRP_SIM_CHECK(sim, table.counted == table.here && table.lives == ENTITIES);
 }
 
 /* As if orders of all keepers had been lost for want of memory: they give all again. */

@@ -114,6 +114,31 @@ check it_still_answers wait_until 60 up
 "$troupe" --socket "$work/one.sock" leave >/dev/null 2>&1
 ended a_node_with_it_leaves "$node" 0
 
+# ---- messages by HTTP, and the shards of a type in Akka's JSON
+start door --seed self --set management.read-only=off --load "$build/examples/.libs/echo.so" --load "$build/tests/multinode/.libs/once.so"
+door=$node
+check the_door_is_up wait_until 60 up
+post() { code -X POST -H "Authorization: Bearer $(token_of)" "$@"; }
+is a_message_needs_a_credential "$(code -X POST -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo")" 401
+is a_message_is_told "$(post -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo")" 200
+is an_actor_is_asked "$(post -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo?ask=30s")" 200
+is its_answer_is_the_body "$(cat "$work/out")" hi
+is an_actor_is_asked_in_json "$(post -H 'Content-Type: application/json' -d '{"n": 1}' "$url/actors/user/echo?ask=30s")" 200
+is its_answer_is_json "$(cat "$work/out")" '{"n":1}'
+is no_actor_is_404 "$(post -H 'Content-Type: text/plain' -d hi "$url/actors/user/nobody?ask=30s")" 404
+has it_is_called_so '"error":"no-such-actor"'
+is a_form_is_no_message "$(post -d hi "$url/actors/user/echo")" 415
+is no_shards_of_a_type_that_is_none "$(code "$url/cluster/shards/nothing")" 404
+has the_type_is_named '"error":"no-such-type"'
+tallied() { "$troupe" --socket "$work/door.sock" ask /cluster/tally/a again >/dev/null 2>&1; }
+check an_entity_lives wait_until 60 tallied
+one_lives() { [ "$(code "$url/cluster/shards/tally")" = 200 ] && grep -q '"numEntities":1' "$work/out"; }
+check the_shards_of_a_type_are_told wait_until 60 one_lives
+is they_have_akkas_keys "$(python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(" ".join(d), "/", " ".join(d["regions"][0]), sum(r["numEntities"] for r in d["regions"]))' "$work/out")" \
+    "regions / shardId numEntities 1"
+kill -TERM "$door"
+ended the_door_leaves "$door" 0
+
 # ---- events: Reset and the state, then each change soon after it; a stream too many is 503
 start watched --seed self --set management.streams-max=1
 watched=$node watched_url=$url watched_port=$port

@@ -50,6 +50,12 @@ orders_are_answered_in_akkas_words(void)
     answered(TRPI_MANAGEMENT_MEMBER_CHANGE, "Downing", "{\"ok\":true,\"nodes\":[]}", 200,
              "{\"message\":\"Downing h:1\"}");
     answered(TRPI_MANAGEMENT_CONFIG, "", "{\"ok\":true,\"config\":{\"a\":1}}", 200, "{\"a\":1}");
+    answered(TRPI_MANAGEMENT_SHARDS, "",
+             "{\"ok\":true,\"selfNode\":\"A\",\"type\":\"t\",\"regions\":[{\"shardId\":\"7\","
+             "\"numEntities\":3}]}",
+             200, "{\"regions\":[{\"shardId\":\"7\",\"numEntities\":3}]}");
+    answered(TRPI_MANAGEMENT_SHARDS, "", "{\"ok\":false,\"exit\":68,\"error\":\"type t\"}", 404,
+             "{\"error\":\"no-such-type\",\"message\":\"type t\"}");
     answered(TRPI_MANAGEMENT_DEADLETTERS, "", "{\"ok\":true,\"total\":1,\"next\":\"1\"}", 200,
              "{\"total\":1,\"next\":\"1\"}");
     answered(TRPI_MANAGEMENT_ACTORS, "", "{\"ok\":true,\"path\":\"/\",\"entries\":[]}", 200,

@@ -46,6 +46,9 @@ reads_become_questions_to_the_node(void)
                      "\"ReachableMember\",\"LeaderChanged\",\"RoleLeaderChanged\","
                      "\"ClusterShuttingDown\"]}"),
                0);
+    UNIT_EQUAL(plain("GET", "/cluster/shards/order",
+                     "{\"cmd\":\"shards\",\"type\":\"order\",\"local\":true}"),
+               0);
     UNIT_EQUAL(plain("GET", "/health/ready", "{\"cmd\":\"ready\"}"), 0);
     UNIT_EQUAL(plain("GET", "/health/alive", "{\"cmd\":\"alive\"}"), 0);
     UNIT_EQUAL(plain("GET", "/ready", "{\"cmd\":\"ready\"}"), 0);
@@ -156,14 +159,16 @@ read_only_refuses_every_write_as_not_there(void)
     size_t writes = 0;
     for (const trpi_management_route *r = trpi_management_routes(); r->method != NULL; r++) {
         if (r->class == TRPI_MANAGEMENT_WRITE) {
-            trpi_management_request request = request_make(
-                r->method, strchr(r->path, '{') != NULL ? "/cluster/members/h:1" : r->path);
+            char path[64];
+            (void)snprintf(path, sizeof path, "%.*s%s", (int)strcspn(r->path, "{"), r->path,
+                           strchr(r->path, '{') != NULL ? "h:1" : "");
+            trpi_management_request request = request_make(r->method, path);
             request.authorization = "Bearer " WRITER_TOKEN;
             UNIT_EQUAL(status_of(&policy, &request, "{\"error\":\"read-only\"}"), 404);
             writes++;
         }
     }
-    UNIT_EQUAL(writes, 7);
+    UNIT_EQUAL(writes, 8);
 }
 
 static void
