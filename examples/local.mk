@@ -149,6 +149,18 @@ examples_stats_master_la_SOURCES = examples/stats_master.c examples/oldest.h exa
 examples_stats_master_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 examples_stats_master_la_LIBADD = libtroupe.la
 
+# Work through a broker; a graph over two nodes.
+example_programs += examples/broker examples/graph
+examples_broker_SOURCES = examples/broker.c
+examples_broker_LDADD = libtroupe.la
+examples_graph_SOURCES = examples/graph.c
+examples_graph_LDADD = libtroupe.la
+# Work that is pulled.
+noinst_LTLIBRARIES += examples/pulling.la
+examples_pulling_la_SOURCES = examples/pulling.c
+examples_pulling_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_pulling_la_LIBADD = libtroupe.la
+
 # The factorial sample: two plugins.
 noinst_LTLIBRARIES += examples/factorial_backend.la examples/factorial_frontend.la
 examples_factorial_backend_la_SOURCES = examples/factorial_backend.c

@@ -30,16 +30,17 @@ trp_type trp_missed_type = LOCAL_TYPE("missed", sizeof(trp_missed), 7, TRP_TYPE_
 trp_type trp_publish_report_type = LOCAL_TYPE("report", sizeof(trp_publish_report), 8, 0);
 trp_type trp_registry_listing_type = { "registry.listing",
                                        sizeof(trp_registry_listing),
-                                       9,
+                                       1,
                                        TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
                                        NULL,
                                        0,
                                        0 };
+static trp_type *const registry_types[] = { &trp_registry_listing_type };
+const trp_protocol trp_registry_protocol = { "registry", registry_types, 1, 0 };
 static trp_type *const types[] = { &trpi_topic_envelope_type, &mediator_request_type,
                                    &mediator_frame_type,      &mediator_tick_type,
                                    &trp_subscribe_ack_type,   &trp_unsubscribe_ack_type,
-                                   &trp_missed_type,          &trp_publish_report_type,
-                                   &trp_registry_listing_type };
+                                   &trp_missed_type,          &trp_publish_report_type };
 static const trp_protocol protocol = { "pubsub", types, sizeof types / sizeof types[0], 0 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -90,6 +91,7 @@ mediators_create(trp_system *system, void *arg, void **ret_instance)
 {
     (void)arg;
     trp_err err = trp_protocol_register(&protocol);
+    err = err != TRP_OK ? err : trp_protocol_register(&trp_registry_protocol);
     mediators *all = err == TRP_OK ? trpi_alloc(sizeof *all) : NULL;
     if (all == NULL) {
         return err == TRP_OK ? TRP_ENOMEM : err;

@@ -57,6 +57,8 @@ typedef struct trp_registry_listing {
     uint32_t zero;
 } trp_registry_listing; /* and behind it the refs, the protocol's name, a NUL, the key, a NUL */
 TRP_API extern trp_type trp_registry_listing_type;
+/* Of a subscriber that says what it accepts (trp_behaviour.accepts). */
+TRP_API extern const trp_protocol trp_registry_protocol;
 
 /* Return the refs of a listing.
  *

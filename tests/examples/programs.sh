@@ -3,7 +3,7 @@
 # header beside it, too), and prints what tests/examples/NAME.out says: a line of it is a pattern of the shell, of which *
 # and ? mean something. Each feature of the list below has its program, and each program stands in examples/README.md.
 # Proves HEADLINE-8, HEADLINE-13, SYS-38, TCP-18, TCP-23, TCP-24, TCP-26, TCP-27,
-# ZMQ-07, HOW-04, HOW-06, HOW-08, HOW-10, HOW-11.
+# ZMQ-07, HOW-04, HOW-05, HOW-06, HOW-07, HOW-08, HOW-10, HOW-11.
 set -uo pipefail
 top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 destdir=${TROUPE_DESTDIR:?an installed Troupe}
@@ -21,6 +21,9 @@ lines_max=60
 #   agent     values, a transaction over them, one derived
 #   cache     source, cache and those that wait
 #   ending    parts, keeper and reaper
+#   broker    jobs, connections, and both ends of them
+#   graph     parts, master, supersteps, two nodes
+#   pulling   master and workers, which come and go
 #   periodic  both ways, over a failure
 #   flow      an ask in sequence, flows of flows, and a failure
 #   coordinated  both parties, and an outcome of each kind
@@ -31,9 +34,9 @@ lines_max=60
 #   orders    a service: entities, reminders, a projection and a singleton
 #   registry  services, a job for them, and the list
 #   room      a member whole, and all that a subscriber is told; room_caller, the same for a client
-longer=" agent cache ending flow periodic aggregator coordinated buncher philosophers health cluster counter ping echo_ack echo_nack echo_peer frames_tls udp persistent orders registry room room_caller "
+longer=" broker graph pulling agent cache ending flow periodic aggregator coordinated buncher philosophers health cluster counter ping echo_ack echo_nack echo_peer frames_tls udp persistent orders registry room room_caller "
 # Not run here: those need a second process or a node, and are run by tests/multinode and tests/system.
-elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend member multinode orders ping room room_caller stats stats_master "
+elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend member multinode orders ping pulling room room_caller stats stats_master "
 # What a program shows, and which one does (examples/README.md says how).
 features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:strategy crash:trp_fail crash:fault_trap
     lifecycle:trp_alloc lifecycle:trp_defer watch:trp_watch stash:trp_stash stash:trp_become ask:trp_ask
@@ -48,6 +51,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     orders:remember_entities orders:trp_reminder_set orders:trp_projection_emit orders:trp_journal_query_spawn orders:trp_singleton_start
     room:trp_mediator_subscribe room:TRP_SUBSCRIBE_TELLS_MISSED room:trp_receptionist_subscribe room_caller:trp_client_topic registry:trp_mediator_topics
     chat:TRP_MSG_ARRAY codec:trp_pipeline_new member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
+    broker:trp_line_stage graph:TRP_REGISTRY pulling:TRP_REGISTRY
     ending:trp_system_shutdown periodic:trp_schedule_once cache:trp_schedule_once flow:trp_flow_start flow:trp_flow_ask aggregator:trp_aggregator_expect_once agent:trp_agent_send_in coordinated:trp_coordination_join buncher:TRP_FSM_EXPORT philosophers:trp_fsm_reply
     echo_ack:trp_tcp_ack_type echo_nack:trp_tcp_resume_writing_type udp:trp_udp_simple_sender health:trp_nng_open frames_tls:trp_tls_new frames_tls:trp_tcp_pipeline
     live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy

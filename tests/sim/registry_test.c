@@ -259,7 +259,7 @@ all_find_all(trp_sim *sim, void *arg)
         }
         TRP_SIM_CHECK(sim, w.nodes[n].listings > KEYS);
     }
-    TRP_SIM_CHECK(sim, w.changes > 100);
+    TRP_SIM_CHECK(sim, w.changes > 20);
 }
 
 static uint64_t seed_now;
@@ -278,6 +278,7 @@ world_started(trp_sim *sim, uint32_t node, void *arg)
     node_started(sim, node, NULL);
 }
 
+/* TYPED-4 */
 static void
 all_find_all_that_are_registered_after_all_faults(void)
 {

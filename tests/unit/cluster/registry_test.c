@@ -74,6 +74,34 @@ till_end(trp_system *system, till_ref till)
     trp_system_tell(system, till.ref, &trp_poison_pill_type, NULL, 0);
 }
 
+/* It keeps the number of refs of its last listing. */
+static _Atomic uint32_t heard;
+static trp_err
+listener_begin(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    return till_registry_subscribe(trp_ctx_system(ctx), front, trp_self(ctx));
+}
+static trp_err
+listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    uint32_t count;
+    (void)ctx;
+    (void)state;
+    if (till_registry_listing_of(msg, front, &count) != NULL) {
+        atomic_store(&heard, count);
+    }
+    return TRP_OK;
+}
+static const trp_protocol *const listens[] = { &till_protocol, &trp_registry_protocol, NULL };
+static const trp_behaviour listener = { .size = sizeof(trp_behaviour),
+                                        .name = "listener",
+                                        .state_bytes = 1,
+                                        .accepts = listens,
+                                        .pre_start = listener_begin,
+                                        .receive = listener_receive };
+
 static size_t
 found(trp_system *system, till_registry_key key, till_ref *refs, size_t refs_max)
 {
@@ -177,6 +205,18 @@ who_is_registered_may_listen_too(void)
     trp_inbox_close(inbox);
     take_listing(other, front, 0, NULL); /* it is watched still */
     trp_inbox_close(other);
+    system_end(system);
+}
+
+/* TYPED-5: also an actor that says which messages it accepts. */
+static void
+a_subscriber_accepts_the_protocol_of_the_registry(void)
+{
+    trp_system *system = system_open();
+    trp_ref ref;
+    UNIT_EQUAL(till_registry_add(system, front, till_open(system)), TRP_OK);
+    UNIT_EQUAL(trp_system_spawn(system, &listener, NULL, &ref), TRP_OK);
+    UNIT_WAIT(atomic_load(&heard) == 1, TAKE_MS);
     system_end(system);
 }
 
@@ -303,6 +343,7 @@ UNIT_BEGIN("registry")
 UNIT(an_actor_is_found_by_its_key_and_type)
 UNIT(a_subscriber_is_told_each_change)
 UNIT(who_is_registered_may_listen_too)
+UNIT(a_subscriber_accepts_the_protocol_of_the_registry)
 UNIT(misuse_is_an_error)
 UNIT(keys_that_are_subscribed_to_have_a_limit)
 UNIT(registrations_have_a_limit)
