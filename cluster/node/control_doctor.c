@@ -24,7 +24,7 @@ local_serve(trp_node *node, trpi_call *call, const trpi_view *view)
     int64_t received_ms = node->probes->wall_ms(node);
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "selfNode", node->address) &&
-              trpi_json_add_text(reply, "version", trp_version()) &&
+              trpi_json_add_text(reply, "version", node->probes->version()) &&
               trpi_json_add_u64_string(reply, "view", view->version) &&
               trpi_doctor_keys_add(node, reply);
     cJSON *ways = ok ? cJSON_AddArrayToObject(reply, "ways") : NULL;

@@ -97,7 +97,8 @@ wall_ms_real(trp_node *node)
 
 const trpi_doctor_probes trpi_doctor_probes_real = { disk_real,        file_real,
                                                      descriptors_real, descriptors_limit_real,
-                                                     resolves_real,    wall_ms_real };
+                                                     resolves_real,    wall_ms_real,
+                                                     trp_version };
 
 /* ---- memory and processor -------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* doctor_look.c - the doctor's facts that a node knows by itself: its view, its links, its
  * configuration, its actors.
  *
- * Tests.   tests/unit/node/doctor_node_test.c
+ * Tests.   tests/unit/node/doctor_node_test.c, tests/unit/node/doctor_causes_test.c
  */
 #include "cluster/node/doctor_look.h"
 
@@ -11,6 +11,7 @@
 
 #include <troupe/live.h>
 
+#include "actor/actor.h"
 #include "base/alloc.h"
 #include "persistence/persistence.h"
 
@@ -254,6 +255,11 @@ trp_live *
 trpi_doctor_live_begin(trp_node *node)
 {
     trp_live *live = NULL;
+    trpi_observed *seen = trpi_alloc(sizeof *seen);
+    if (seen != NULL) {
+        (void)!trpi_system_observe(node->system, seen); /* the walk begins; read at the end */
+    }
+    trpi_free(seen);
     if (trp_live_open(node->system, &live) != TRP_OK) {
         return NULL;
     }
@@ -261,9 +267,21 @@ trpi_doctor_live_begin(trp_node *node)
     return live;
 }
 
+/* Find the row of an actor in the last walk; NULL: it has none. */
+static const trpi_observed_actor *
+row_of(const trpi_observed *seen, trp_ref actor)
+{
+    for (uint32_t i = 0; seen != NULL && i < seen->rows_count; i++) {
+        if (trp_ref_equal(seen->rows[i].ref, actor)) {
+            return &seen->rows[i];
+        }
+    }
+    return NULL;
+}
+
 /* Threads that one behaviour has held between the samples. */
 static void
-threads_look(trp_live *live, trp_node *node, trpi_doctor_facts *facts)
+threads_look(trp_live *live, trp_node *node, const trpi_observed *seen, trpi_doctor_facts *facts)
 {
     uint32_t count = trp_live_threads(live, NULL, 0);
     trp_live_thread *threads = trpi_alloc((count + 1) * sizeof *threads);
@@ -277,10 +295,18 @@ threads_look(trp_live *live, trp_node *node, trpi_doctor_facts *facts)
         if (!trp_ref_is_none(t->actor) && t->busy >= BUSY && !(t->completions_per_s > 0) &&
             strstr(t->dispatcher, "blocking") == NULL) {
             trp_path(node->system, t->actor, path, sizeof path);
-            trpi_doctor_case(&facts->stuck,
-                             "%s has held a thread of dispatcher %s with one message since it was "
-                             "looked at first",
-                             path, t->dispatcher);
+            const trpi_observed_actor *row = row_of(seen, t->actor);
+            if (row != NULL && row->held_ns > 0) {
+                trpi_doctor_case(&facts->stuck,
+                                 "%s (behaviour %s) has held a thread of dispatcher %s with one "
+                                 "message for %.0f s",
+                                 path, row->behaviour, t->dispatcher, (double)row->held_ns / 1e9);
+            } else {
+                trpi_doctor_case(&facts->stuck,
+                                 "%s has held a thread of dispatcher %s with one message since it "
+                                 "was looked at first",
+                                 path, t->dispatcher);
+            }
         }
     }
     trpi_free(threads);
@@ -318,22 +344,54 @@ mailboxes_look(trp_live *live, trp_node *node, trpi_doctor_facts *facts)
     trpi_free(actors);
 }
 
+/* Actors below a supervisor that is stuck do not answer in time; the walk asks none, and sees
+ * them. */
+static void
+suspended_look(trp_node *node, const trpi_observed *seen, trpi_doctor_facts *facts)
+{
+    if (seen->suspended <= facts->suspended.count) {
+        return;
+    }
+    facts->suspended = (trpi_doctor_cases){ 0, "" };
+    for (uint32_t i = 0; i < seen->rows_count && facts->suspended.count == 0; i++) {
+        char path[TRP_PATH_BYTES_MAX + 1] = "";
+        if (seen->rows[i].suspended) {
+            trp_path(node->system, seen->rows[i].ref, path, sizeof path);
+            trpi_doctor_case(&facts->suspended, "%s waits for the decision of its supervisor",
+                             path);
+        }
+    }
+    if (facts->suspended.count == 0) {
+        trpi_doctor_case(&facts->suspended, "an actor waits for the decision of its supervisor");
+    }
+    facts->suspended.count = (uint32_t)seen->suspended;
+}
+
 void
 trpi_doctor_live_end(trp_live *live, trp_node *node, trpi_doctor_facts *facts)
 {
+    trpi_observed *seen = trpi_alloc(sizeof *seen);
+    if (seen != NULL && (trpi_system_observe(node->system, seen) != TRP_OK || !seen->complete)) {
+        trpi_free(seen);
+        seen = NULL;
+    }
     if (live != NULL) {
         (void)!trp_live_sample(live, SAMPLE_MS);
-        threads_look(live, node, facts);
+        threads_look(live, node, seen, facts);
         mailboxes_look(live, node, facts);
         trp_live_close(live);
     }
+    if (seen != NULL) {
+        suspended_look(node, seen, facts);
+    }
+    trpi_free(seen);
 }
 
 bool
 trpi_doctor_look(trp_node *node, const trpi_view *view, trpi_doctor_facts *facts,
                  trpi_doctor_member *members)
 {
-    (void)snprintf(facts->version, sizeof facts->version, "%s", trp_version());
+    (void)snprintf(facts->version, sizeof facts->version, "%s", node->probes->version());
     view_look(node, view, facts, members);
     downing_look(node, view, facts);
     trpi_singletons_each(node->system, hand_over_look, facts);

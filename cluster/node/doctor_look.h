@@ -16,6 +16,7 @@ typedef struct trpi_doctor_probes {
     int64_t (*descriptors_limit)(void); /* negative: none */
     bool (*resolves)(const char *host); /* has the name an address? May wait for the resolver. */
     int64_t (*wall_ms)(trp_node *node);
+    const char *(*version)(void); /* of Troupe */
 } trpi_doctor_probes;
 extern const trpi_doctor_probes trpi_doctor_probes_real;
 

@@ -32,10 +32,13 @@ has it_names_the_key "log.level" "$work/err"
 has it_says_how_to_look "hint: troupe config check" "$work/err"
 expect status_tells_it_too 1 at status
 has the_problem_is_there "the last reload was refused"
+finds() { at doctor >"$work/found" 2>/dev/null || [ $? -eq 1 ] && grep -qE "^ $1 +files .*$2" "$work/found"; }
+check the_doctor_names_it wait_until 60 finds FAIL "the last reload was refused"
 conf info 1s
 expect it_can_be_mended 0 at config reload
 has it_went_back "log.level: debug -> info"
 check it_is_healthy_again wait_until 60 at status
+check the_doctor_finds_it_mended wait_until 60 finds ok ''
 expect flags_stand_behind 0 "$troupe" config reload --socket "$work/one.sock" --timeout 20s
 expect an_unknown_flag_is_64 64 at config reload --seed self
 expect an_argument_is_64 64 at config reload now

@@ -30,11 +30,15 @@ check status_says_two_clusters wait_until 30 says_two 1 "$two"
 expect it_is_not_healthy 1 at 1 status
 expect why_says_so 1 at 1 why
 has why_names_the_runbook "docs/operating.md, Two clusters at once"
+doctors() { at 1 doctor >"$work/found" 2>/dev/null || [ $? -eq 1 ]; }
+finds() { doctors && grep -qE "^ $1 +two-clusters .*$2" "$work/found"; }
+check the_doctor_says_so wait_until 60 finds FAIL "seed node $(address "$two") is alive and no member of this cluster"
 has the_log_says_so "two clusters: the seed node $(address "$two")" "$work/1.log"
 kill -TERM "$started"
 ended the_second_leaves "$started" 0
 healthy_again() { at 1 status >/dev/null; }
 check then_there_is_one wait_until 30 healthy_again
+check the_doctor_finds_it_mended wait_until 60 finds ok ''
 
 # ---- a member that was removed while it stood still lives on
 node 2 "$two" --seed "$(address "$one")" --seed "$(address "$two")"

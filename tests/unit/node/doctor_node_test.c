@@ -6,7 +6,7 @@
 
 #include "cluster/node/doctor_look.h"
 #include "cluster/node/health.h"
-#include "tests/unit/node/inside.h"
+#include "tests/unit/node/doctor_ask.h"
 
 /* ---- the lowest figures ---------------------------------------------------------------------- */
 
@@ -101,41 +101,6 @@ up_with(const char *setting)
     trp_node *node = node_with(more);
     UNIT_WAIT(own_status(node) == TRP_MEMBER_UP, 60000);
     return node;
-}
-
-/* The finding `id` of a new examination, as "level: evidence"; to be freed. */
-static char *
-examine(const trp_node *node, const char *id)
-{
-    cJSON *reply = control_ask(trp_node_control_path(node), "{\"cmd\":\"doctor\"}");
-    const cJSON *f;
-    char *text = NULL;
-    UNIT_REQUIRE(reply != NULL);
-    cJSON_ArrayForEach(f, cJSON_GetObjectItem(reply, "findings"))
-    {
-        if (strcmp(trpi_json_get_text(f, "id"), id) == 0) {
-            size_t bytes = 600;
-            text = malloc(bytes);
-            snprintf(text, bytes, "%s: %s", trpi_json_get_text(f, "level"),
-                     trpi_json_get_text(f, "evidence"));
-        }
-    }
-    cJSON_Delete(reply);
-    UNIT_REQUIRE(text != NULL);
-    return text;
-}
-
-/* Does an examination say so now? Both texts are looked for. */
-static bool
-says(const trp_node *node, const char *id, const char *level, const char *evidence)
-{
-    char *text = examine(node, id);
-    bool is = strncmp(text, level, strlen(level)) == 0 && strstr(text, evidence) != NULL;
-    if (!is) {
-        printf("    %s: %s\n", id, text);
-    }
-    free(text);
-    return is;
 }
 
 /* ---- the tests ------------------------------------------------------------------------------- */
@@ -290,7 +255,7 @@ an_actor_that_holds_its_thread_is_named(void)
     trp_ref ref = slow_spawn(node);
     UNIT_TRUE(says(node, "stuck", "ok", ""));
     trp_system_tell(trp_node_system(node), ref, &trp_string_type, "hold", 4);
-    UNIT_WAIT(says(node, "stuck", "fail", "/user/slow"), 60000);
+    UNIT_WAIT(says(node, "stuck", "fail", "/user/slow (behaviour slow) has held a thread"), 60000);
     atomic_store(&let_go, true);
     UNIT_WAIT(says(node, "stuck", "ok", ""), 60000);
     trp_node_close(node);
