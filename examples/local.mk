@@ -205,9 +205,11 @@ examples_registry_LDADD = libtroupe.la
 noinst_PROGRAMS += examples/orders
 examples_orders_SOURCES = examples/orders.c
 examples_orders_LDADD = libtroupe.la
-example_programs += examples/health
+example_programs += examples/health examples/spool
 examples_health_SOURCES = examples/health.c
 examples_health_LDADD = libtroupe.la
+examples_spool_SOURCES = examples/spool.c
+examples_spool_LDADD = libtroupe.la
 # State machines; the first one as a shared object, too, which `troupe fsm dot` reads.
 example_programs += examples/buncher examples/philosophers
 examples_buncher_SOURCES = examples/buncher.c

@@ -21,6 +21,7 @@
 #include <troupe/dispatcher.h>
 #include <troupe/durable.h>
 #include <troupe/embedded.h>
+#include <troupe/endpoint.h>
 #include <troupe/extension.h>
 #include <troupe/failure_detector.h>
 #include <troupe/fsm.h>

@@ -178,10 +178,13 @@ tests_unit_io_io_tests_SOURCES = \
 check_PROGRAMS += tests/unit/endpoint/endpoint_tests
 tests_unit_endpoint_endpoint_tests_LDADD = $(unit_ldadd)
 tests_unit_endpoint_endpoint_tests_SOURCES = \
+	tests/unit/endpoint/consumer_test.c \
 	tests/unit/endpoint/nng_address_test.c \
 	tests/unit/endpoint/nng_device_test.c \
 	tests/unit/endpoint/nng_exchange_test.c \
-	tests/unit/endpoint/nng_socket_test.c
+	tests/unit/endpoint/nng_socket_test.c \
+	tests/unit/endpoint/producer_test.c \
+	tests/unit/endpoint/uri_test.c
 
 check_PROGRAMS += tests/unit/sim/sim_tests
 tests_unit_sim_sim_tests_LDADD = $(unit_ldadd)

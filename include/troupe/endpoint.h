@@ -1,0 +1,210 @@
+/* troupe/endpoint.h - actors that consume from and produce to other systems, named by a URI.
+ *
+ *     trp_consumer_open(ctx, "file:/var/spool/in?match=*.csv", NULL, &in);
+ *     ...
+ *     const trp_endpoint_message *m = trp_endpoint_message_of(msg);  // of each file
+ *
+ *     trp_producer_open(ctx, "exec:/usr/bin/sort?arg=-r", NULL, &sort);
+ *     trp_endpoint_send(ctx, sort, body, NULL, 0, 7);  // -> trp_endpoint_message, with ack 7
+ *
+ * Another URI is another protocol; the actors stay as they are.
+ *
+ *     timer:NAME?period=MS&delay=MS&count=N     consumer: a message each period, N at most
+ *     file:DIR?match=GLOB&delay=MS&done=NAME&failed=NAME&delete=1
+ *                                               consumer: each file that appears in DIR
+ *     file:DIR                                  producer: writes a file, whole or not at all
+ *     exec:PATH?arg=TEXT&arg=TEXT&parallel=N    producer: runs a program: body in, output back
+ *
+ * %20 and the like stand for other characters. An endpoint is a child of the actor that opens it:
+ * that supervises it, a restarted one opens again, and it ends by trp_stop(), with its parent or
+ * with its handler. It runs on the dispatcher "blocking", so that no other actor waits for files
+ * or programs. Its first event is TRP_ENDPOINT_STARTED, or TRP_ENDPOINT_STOPPED with the reason;
+ * an ask of trp_endpoint_await_type is replied to when it has started, and fails if it cannot.
+ *
+ * Acknowledgement. A consumed message is done when it is in the handler's mailbox. With
+ * `acknowledges` the handler says when: trp_endpoint_ack(), or trp_endpoint_fail(), or it lets
+ * timeout_ms pass, which is a failure. A file goes to the folder `done` (".done") in DIR or is
+ * deleted, a failed one to `failed` (".failed"); there it replaces one of the same name. A process
+ * that dies before consumes the file again.
+ *
+ * Back-pressure. At most pending_max messages of a consumer are not acknowledged, or without
+ * `acknowledges` not freed, at one time; then it takes no more. So many requests wait in a
+ * producer; beyond, TRP_EAGAIN.
+ */
+#ifndef TROUPE_ENDPOINT_H
+#define TROUPE_ENDPOINT_H
+
+#include <troupe/actor.h>
+#include <troupe/base.h>
+#include <troupe/bytes.h>
+#include <troupe/message.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRP_ENDPOINT_URI_BYTES_MAX 1023
+#define TRP_ENDPOINT_HEADERS_MAX 32
+#define TRP_ENDPOINT_HEADER_BYTES_MAX 1023 /* of a name, of a value */
+#define TRP_ENDPOINT_PENDING_DEFAULT 64
+#define TRP_ENDPOINT_PENDING_MAX 4096
+#define TRP_ENDPOINT_TIMEOUT_MS_DEFAULT 60000
+#define TRP_ENDPOINT_MESSAGE_BYTES_DEFAULT 1048576
+#define TRP_ENDPOINT_REASON_BYTES 192
+
+/* Make another body of one. Runs in the endpoint; any error but TRP_OK fails the message.
+ * Ownership: borrows in; gives *ret_out (trp_bytes_unref). */
+typedef trp_err (*trp_endpoint_transform)(void *arg, trp_bytes in, trp_bytes *ret_out);
+
+typedef struct trp_endpoint_options {
+    size_t size;
+    trp_ref handler;            /* of a consumer: gets the messages; of a producer: the replies.
+                              TRP_REF_NONE: the running actor; of a producer: the one that sends */
+    trp_ref errors;             /* is told each trp_endpoint_error, besides; TRP_REF_NONE: none */
+    uint32_t acknowledges;      /* consumer, 1: the handler says when a message is done */
+    uint32_t oneway;            /* producer, 1: senders are told errors only */
+    uint32_t pending_max;       /* 0: TRP_ENDPOINT_PENDING_DEFAULT */
+    uint32_t timeout_ms;        /* of an acknowledgement, of a reply; 0: TRP_ENDPOINT_TIMEOUT_... */
+    uint32_t message_bytes_max; /* of a body, in and out; 0: TRP_ENDPOINT_MESSAGE_... */
+    uint32_t pad;               /* 0 */
+    trp_endpoint_transform outgoing; /* producer: before it is sent; NULL: as it is */
+    trp_endpoint_transform incoming; /* of what arrives; NULL: as it is */
+    void *transform_arg;
+    const char *dispatcher; /* one that may block; NULL: "blocking" */
+    uint32_t zero;
+} trp_endpoint_options;
+#define TRP_ENDPOINT_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(trp_endpoint_options), TRP_REF_NONE, TRP_REF_NONE, 0, 0, 0, 0, 0, 0, NULL, NULL,    \
+            NULL, NULL, 0                                                                          \
+    }
+
+/* Check a URI; a sentence says what is wrong with it.
+ *
+ * Ownership: borrows uri.
+ * Errors:    TRP_EINVAL       it is none, or has an option that its scheme does not know
+ *            TRP_EUNSUPPORTED no such scheme, or not in this direction
+ * Thread:    any; lock-free.
+ * Source:    CAM-01.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_endpoint_check(const char *uri, int produces,
+                                                  char ret_reason[TRP_ENDPOINT_REASON_BYTES]);
+
+/* Consume from an endpoint: a child of the running actor.
+ *
+ * Ownership: borrows uri and options (copied; NULL: all defaults).
+ * Errors:    those of trp_endpoint_check; TRP_EINVAL  an option is out of range
+ *            and those of trp_spawn
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CAM-01, -02, -03, -06.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_consumer_open(trp_ctx *ctx, const char *uri,
+                                                 const trp_endpoint_options *options,
+                                                 trp_ref *ret_consumer);
+
+/* Produce to an endpoint: a child of the running actor.
+ *
+ * Ownership: borrows uri and options (copied; NULL: all defaults).
+ * Errors:    as trp_consumer_open
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CAM-01, -05, -08.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_producer_open(trp_ctx *ctx, const char *uri,
+                                                 const trp_endpoint_options *options,
+                                                 trp_ref *ret_producer);
+
+/* NUL-terminated texts. timer: timer.name, timer.count. file: file.name (a producer makes one up if
+ * there is none). exec: exec.status, the exit status, or -1 after a signal. */
+typedef struct trp_endpoint_header {
+    const char *name, *value;
+} trp_endpoint_header;
+
+/* Produce a message. ack: 0, or a number of the caller's own, which stands in what is told back:
+ * trp_endpoint_message (a reply), trp_endpoint_done (there is none), trp_endpoint_error.
+ *
+ * Ownership: borrows body (shared) and headers (copied).
+ * Errors:    TRP_EINVAL   too many headers, or one is too long
+ *            TRP_ENOMEM   out of memory
+ *            All else comes as trp_endpoint_error.
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CAM-05.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
+                                                 const trp_endpoint_header *headers,
+                                                 uint32_t headers_count, uint64_t ack);
+
+/* Say that a consumed message is done. Any actor may; without `acknowledges` it means nothing.
+ *
+ * Errors:    none; trp_endpoint_error (TRP_ESTATE) if it was said already, or its time is over
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CAM-03.  Since: 0.2 */
+TRP_API void trp_endpoint_ack(trp_ctx *ctx, trp_ref consumer, uint64_t exchange);
+
+/* Say that a consumed message has failed. A longer reason is cut.
+ *
+ * Ownership: borrows reason.
+ * Errors:    none; as trp_endpoint_ack
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CAM-03.  Since: 0.2 */
+TRP_API void trp_endpoint_fail(trp_ctx *ctx, trp_ref consumer, uint64_t exchange,
+                               const char *reason);
+
+/* ---- what endpoints tell --------------------------------------------------------------------- */
+
+typedef struct trp_endpoint_message {
+    uint64_t exchange; /* of a consumer that acknowledges: for trp_endpoint_ack(); else 0 */
+    uint64_t ack;      /* of a reply: the sender's number */
+    trp_bytes body;    /* borrowed as long as the message; trp_bytes_ref() keeps it */
+    uint32_t headers_count;
+    uint32_t zero;
+    const trp_endpoint_header *headers; /* borrowed as long as the message */
+} trp_endpoint_message;
+TRP_API extern trp_type trp_endpoint_message_type;
+
+/* Borrow what arrived; NULL: msg is something else. */
+static inline const trp_endpoint_message *
+trp_endpoint_message_of(const trp_msg *msg)
+{
+    return (const trp_endpoint_message *)trp_msg_held(msg, &trp_endpoint_message_type);
+}
+
+/* Borrow the value of a header as long as the message; NULL: it has none of that name.
+ *
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    CAM-02.  Since: 0.2 */
+TRP_API const char *trp_endpoint_header_get(const trp_endpoint_message *message, const char *name);
+
+enum {
+    TRP_ENDPOINT_STARTED = 1,
+    TRP_ENDPOINT_STOPPED = 2 /* the last one; err and reason, if it could not start */
+};
+/* Told to the handler of a consumer, and to the actor that opened a producer; the reply to
+ * trp_endpoint_await_type. */
+typedef struct trp_endpoint_event {
+    uint32_t event;
+    int32_t err;
+    char reason[TRP_ENDPOINT_REASON_BYTES];
+} trp_endpoint_event;
+TRP_API extern trp_type trp_endpoint_event_type;
+TRP_API extern trp_type trp_endpoint_await_type; /* no payload; to be asked (trp_ask) */
+
+/* A message without a reply was produced. */
+typedef struct trp_endpoint_done {
+    uint64_t ack;
+} trp_endpoint_done;
+TRP_API extern trp_type trp_endpoint_done_type;
+
+/* A message has failed. Told to the sender (ack), of a consumer to its handler (exchange), and to
+ * `errors`. */
+typedef struct trp_endpoint_error {
+    uint64_t ack, exchange;
+    int32_t err; /* TRP_EAGAIN: pending_max wait; TRP_ETIMEDOUT; TRP_EMSGSIZE; TRP_EIO; ... */
+    uint32_t zero;
+    char reason[TRP_ENDPOINT_REASON_BYTES];
+} trp_endpoint_error;
+TRP_API extern trp_type trp_endpoint_error_type;
+
+/* All of the above, for an actor's list of what it accepts. */
+TRP_API extern const trp_protocol trp_endpoint_protocol;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROUPE_ENDPOINT_H */

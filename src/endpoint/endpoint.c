@@ -1,0 +1,396 @@
+/* endpoint.c - options, messages and the table of schemes of endpoints by URI.
+ *
+ * Tests.   tests/unit/endpoint/consumer_test.c, tests/unit/endpoint/producer_test.c
+ * Sources. CAM-01 to -06
+ */
+#include "endpoint/endpoint.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/sized.h"
+
+#define PLAIN(variable, name_, tag_, struct_)                                                      \
+    trp_type variable = {                                                                          \
+        .name = name_, .bytes = sizeof(struct_), .tag = tag_, .flags = TRP_TYPE_LOCAL              \
+    }
+/* An actor that has ended misses nothing of these. */
+#define OWN(variable, name_, tag_, struct_)                                                        \
+    trp_type variable = { .name = name_,                                                           \
+                          .bytes = sizeof(struct_),                                                \
+                          .tag = tag_,                                                             \
+                          .flags = TRP_TYPE_LOCAL | TRPI_TYPE_FLAG_SILENT }
+#define EMPTY(variable, name_, tag_)                                                               \
+    trp_type variable = { .name = name_, .tag = tag_, .flags = TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL }
+
+trp_type trp_endpoint_message_type = TRP_HELD_TYPE("endpoint.message", 1);
+OWN(trp_endpoint_event_type, "endpoint.event", 2, trp_endpoint_event);
+EMPTY(trp_endpoint_await_type, "endpoint.await", 3);
+PLAIN(trp_endpoint_done_type, "endpoint.done", 4, trp_endpoint_done);
+PLAIN(trp_endpoint_error_type, "endpoint.error", 5, trp_endpoint_error);
+trp_type trpi_endpoint_send_type = TRP_HELD_TYPE("endpoint.priv-send", 32);
+PLAIN(trpi_endpoint_verdict_type, "endpoint.priv-verdict", 33, trpi_endpoint_verdict);
+OWN(trpi_endpoint_freed_type, "endpoint.priv-freed", 34, trpi_endpoint_slot);
+OWN(trpi_endpoint_alarm_type, "endpoint.priv-alarm", 35, trpi_endpoint_slot);
+EMPTY(trpi_endpoint_poll_type, "endpoint.priv-poll", 36);
+OWN(trpi_exec_ran_type, "endpoint.priv-ran", 37, trpi_endpoint_slot);
+
+static trp_type *const types[] = { &trp_endpoint_message_type,  &trp_endpoint_event_type,
+                                   &trp_endpoint_await_type,    &trp_endpoint_done_type,
+                                   &trp_endpoint_error_type,    &trpi_endpoint_send_type,
+                                   &trpi_endpoint_verdict_type, &trpi_endpoint_freed_type,
+                                   &trpi_endpoint_alarm_type,   &trpi_endpoint_poll_type,
+                                   &trpi_exec_ran_type };
+const trp_protocol trp_endpoint_protocol = { "endpoint", types, sizeof types / sizeof types[0], 0 };
+
+/* ---- schemes --------------------------------------------------------------------------------- */
+
+static const trpi_scheme *const schemes[] = { &trpi_scheme_timer, &trpi_scheme_file,
+                                              &trpi_scheme_exec };
+
+trp_err
+trpi_scheme_find(const trpi_uri *uri, bool produces, const trpi_scheme **ret_scheme,
+                 char ret_reason[TRP_ENDPOINT_REASON_BYTES])
+{
+    const trpi_scheme *scheme = NULL;
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        scheme = strcmp(schemes[i]->name, uri->scheme) == 0 ? schemes[i] : scheme;
+    }
+    if (scheme == NULL) {
+        (void)snprintf(ret_reason, TRP_ENDPOINT_REASON_BYTES,
+                       "no scheme is called %.40s: there are timer, file and exec", uri->scheme);
+        return TRP_EUNSUPPORTED;
+    }
+    const char *const *known = produces ? scheme->producer_options : scheme->consumer_options;
+    if (known == NULL) {
+        (void)snprintf(ret_reason, TRP_ENDPOINT_REASON_BYTES, "%s: only %s", scheme->name,
+                       produces ? "consumes" : "produces");
+        return TRP_EUNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < uri->options_count; i++) {
+        const char *const *name = known;
+        while (*name != NULL && strcmp(*name, uri->options[i].name) != 0) {
+            name++;
+        }
+        if (*name == NULL) {
+            (void)snprintf(ret_reason, TRP_ENDPOINT_REASON_BYTES, "%s: has no option %.60s",
+                           scheme->name, uri->options[i].name);
+            return TRP_EINVAL;
+        }
+    }
+    *ret_scheme = scheme;
+    return scheme->check(uri, ret_reason);
+}
+
+trp_err
+trp_endpoint_check(const char *text, int produces, char ret_reason[TRP_ENDPOINT_REASON_BYTES])
+{
+    const trpi_scheme *scheme;
+    trpi_uri uri;
+    if (text == NULL || ret_reason == NULL) {
+        return TRP_EINVAL;
+    }
+    ret_reason[0] = '\0';
+    trp_err err = trpi_uri_parse(text, &uri, ret_reason);
+    return err == TRP_OK ? trpi_scheme_find(&uri, produces != 0, &scheme, ret_reason) : err;
+}
+
+trp_err
+trpi_endpoint_begin(trp_ctx *ctx, trpi_endpoint *e, const trp_msg *args, bool produces)
+{
+    memcpy(&e->args, trp_msg_payload(args), sizeof e->args);
+    trp_ref watched = produces ? e->args.opener : e->args.options.handler;
+    trp_err err = trpi_uri_parse(e->args.uri, &e->uri, e->reason);
+    err = err == TRP_OK ? trpi_scheme_find(&e->uri, produces, &e->scheme, e->reason) : err;
+    return err != TRP_OK || produces ? err : trp_watch(ctx, watched);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static trp_err
+endpoint_open(trp_ctx *ctx, const char *uri, const trp_endpoint_options *given, bool produces,
+              trp_ref *ret_ref)
+{
+    trp_endpoint_options own = TRP_ENDPOINT_OPTIONS_INIT;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    char reason[TRP_ENDPOINT_REASON_BYTES];
+    trpi_endpoint_args args;
+    if (ctx == NULL || ret_ref == NULL || !TRPI_SIZED_COPY(given, &own, zero) ||
+        own.acknowledges > 1 || own.oneway > 1 || own.pending_max > TRP_ENDPOINT_PENDING_MAX ||
+        own.timeout_ms > INT32_MAX || own.pad != 0) {
+        return TRP_EINVAL;
+    }
+    trp_err err = trp_endpoint_check(uri, produces, reason);
+    err = err == TRP_OK ? trp_protocol_register(&trp_endpoint_protocol) : err;
+    if (err != TRP_OK) {
+        if (uri != NULL && reason[0] != '\0') {
+            trp_log(ctx, TRP_LOG_WARNING, "the endpoint is not opened: %s", reason);
+        }
+        return err;
+    }
+    memset(&args, 0, sizeof args);
+    options.dispatcher = own.dispatcher != NULL ? own.dispatcher : "blocking";
+    own.dispatcher = NULL;
+    own.pending_max = own.pending_max != 0 ? own.pending_max : TRP_ENDPOINT_PENDING_DEFAULT;
+    own.timeout_ms = own.timeout_ms != 0 ? own.timeout_ms : TRP_ENDPOINT_TIMEOUT_MS_DEFAULT;
+    own.message_bytes_max =
+        own.message_bytes_max != 0 ? own.message_bytes_max : TRP_ENDPOINT_MESSAGE_BYTES_DEFAULT;
+    if (!produces && trp_ref_is_none(own.handler)) {
+        own.handler = trp_self(ctx);
+    }
+    args.options = own;
+    args.opener = trp_self(ctx);
+    (void)snprintf(args.uri, sizeof args.uri, "%s", uri);
+    options.args_type = &trp_bytes_type;
+    options.args = &args;
+    options.args_bytes = sizeof args;
+    return trp_spawn(ctx, produces ? &trpi_producer_behaviour : &trpi_consumer_behaviour, &options,
+                     ret_ref);
+}
+
+trp_err
+trp_consumer_open(trp_ctx *ctx, const char *uri, const trp_endpoint_options *options,
+                  trp_ref *ret_consumer)
+{
+    return endpoint_open(ctx, uri, options, false, ret_consumer);
+}
+
+trp_err
+trp_producer_open(trp_ctx *ctx, const char *uri, const trp_endpoint_options *options,
+                  trp_ref *ret_producer)
+{
+    return endpoint_open(ctx, uri, options, true, ret_producer);
+}
+
+/* ---- headers --------------------------------------------------------------------------------- */
+
+trp_err
+trpi_endpoint_headers_copy(const trp_endpoint_header *headers, uint32_t count,
+                           trp_endpoint_header **ret_headers)
+{
+    size_t bytes = count * sizeof *headers;
+    *ret_headers = NULL;
+    if (count == 0) {
+        return TRP_OK;
+    }
+    if (headers == NULL || count > TRP_ENDPOINT_HEADERS_MAX) {
+        return TRP_EINVAL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (headers[i].name == NULL || headers[i].value == NULL ||
+            strlen(headers[i].name) > TRP_ENDPOINT_HEADER_BYTES_MAX ||
+            strlen(headers[i].value) > TRP_ENDPOINT_HEADER_BYTES_MAX) {
+            return TRP_EINVAL;
+        }
+        bytes += strlen(headers[i].name) + strlen(headers[i].value) + 2;
+    }
+    trp_endpoint_header *copy = trpi_alloc(bytes);
+    if (copy == NULL) {
+        return TRP_ENOMEM;
+    }
+    char *at = (char *)(copy + count);
+    for (uint32_t i = 0; i < count; i++) {
+        copy[i].name = memcpy(at, headers[i].name, strlen(headers[i].name) + 1);
+        at += strlen(at) + 1;
+        copy[i].value = memcpy(at, headers[i].value, strlen(headers[i].value) + 1);
+        at += strlen(at) + 1;
+    }
+    trpi_assert(at == (char *)copy + bytes);
+    *ret_headers = copy;
+    return TRP_OK;
+}
+
+const char *
+trp_endpoint_header_get(const trp_endpoint_message *message, const char *name)
+{
+    for (uint32_t i = 0; message != NULL && name != NULL && i < message->headers_count; i++) {
+        if (strcmp(message->headers[i].name, name) == 0) {
+            return message->headers[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* ---- messages to a handler ------------------------------------------------------------------- */
+
+struct trpi_endpoint_back {
+    trp_system *system;
+    trp_ref owner;
+    _Atomic uint32_t count;
+    _Atomic bool owned;
+};
+
+typedef struct held_message {
+    trp_endpoint_message told; /* first */
+    trp_endpoint_header *headers;
+    trpi_endpoint_back *back;
+    trpi_endpoint_slot slot;
+} held_message;
+
+trpi_endpoint_back *
+trpi_endpoint_back_new(trp_ctx *ctx)
+{
+    trpi_endpoint_back *back = trpi_alloc(sizeof *back);
+    if (back != NULL) {
+        back->system = trp_ctx_system(ctx);
+        back->owner = trp_self(ctx);
+        atomic_init(&back->count, 1);
+        atomic_init(&back->owned, true);
+    }
+    return back;
+}
+
+static void
+back_unref(trpi_endpoint_back *back)
+{
+    if (atomic_fetch_sub_explicit(&back->count, 1, memory_order_acq_rel) == 1) {
+        trpi_free(back);
+    }
+}
+
+void
+trpi_endpoint_back_end(trpi_endpoint_back *back)
+{
+    if (back != NULL) {
+        atomic_store_explicit(&back->owned, false, memory_order_release);
+        back_unref(back);
+    }
+}
+
+static void
+message_drop(void *held)
+{
+    held_message *m = held;
+    trp_bytes_unref(&m->told.body);
+    trpi_free(m->headers);
+    if (m->back != NULL) {
+        if (atomic_load_explicit(&m->back->owned, memory_order_acquire)) {
+            trp_ctx *ctx = trpi_enter(m->back->system);
+            (void)trpi_offer(ctx, m->back->owner, TRP_REF_NONE, &trpi_endpoint_freed_type, &m->slot,
+                             sizeof m->slot);
+            trpi_leave(ctx);
+        }
+        back_unref(m->back);
+    }
+}
+
+trp_err
+trpi_endpoint_message_new(uint64_t exchange, uint64_t ack, trp_bytes body,
+                          const trp_endpoint_header *headers, uint32_t headers_count,
+                          trpi_endpoint_back *back, trpi_endpoint_slot slot, trp_msg **ret_msg)
+{
+    trp_endpoint_header *copy;
+    void *held;
+    trp_err err = trpi_endpoint_headers_copy(headers, headers_count, &copy);
+    err = err != TRP_OK ? err
+                        : trp_msg_new_held(&trp_endpoint_message_type, sizeof(held_message),
+                                           message_drop, ret_msg, &held);
+    if (err != TRP_OK) {
+        trpi_free(copy);
+        return err;
+    }
+    held_message *m = held;
+    m->told.exchange = exchange;
+    m->told.ack = ack;
+    m->told.body = trp_bytes_ref(body);
+    m->told.headers_count = headers_count;
+    m->told.headers = m->headers = copy;
+    m->slot = slot;
+    if (back != NULL) {
+        (void)atomic_fetch_add_explicit(&back->count, 1, memory_order_relaxed);
+        m->back = back;
+    }
+    return TRP_OK;
+}
+
+void
+trpi_endpoint_error_tell(trp_ctx *ctx, const trpi_endpoint *e, trp_ref to, uint64_t ack,
+                         uint64_t exchange, trp_err err, const char *reason)
+{
+    trp_endpoint_error error;
+    memset(&error, 0, sizeof error);
+    error.ack = ack;
+    error.exchange = exchange;
+    error.err = (int32_t)err;
+    (void)snprintf(error.reason, sizeof error.reason, "%s", reason);
+    if (!trp_ref_is_none(to)) {
+        trp_tell(ctx, to, &trp_endpoint_error_type, &error, sizeof error);
+    }
+    if (!trp_ref_is_none(e->args.options.errors)) {
+        trp_tell(ctx, e->args.options.errors, &trp_endpoint_error_type, &error, sizeof error);
+    }
+}
+
+void
+trpi_endpoint_event_tell(trp_ctx *ctx, trp_ref to, uint32_t event, trp_err err, const char *reason)
+{
+    trp_endpoint_event told;
+    memset(&told, 0, sizeof told);
+    told.event = event;
+    told.err = (int32_t)err;
+    (void)snprintf(told.reason, sizeof told.reason, "%s", reason);
+    trp_tell(ctx, to, &trp_endpoint_event_type, &told, sizeof told);
+}
+
+/* ---- what actors tell an endpoint ------------------------------------------------------------ */
+
+void
+trpi_endpoint_send_drop(void *held)
+{
+    trpi_endpoint_send *send = held;
+    trp_bytes_unref(&send->body);
+    trpi_free(send->headers);
+}
+
+trp_err
+trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
+                  const trp_endpoint_header *headers, uint32_t headers_count, uint64_t ack)
+{
+    trp_endpoint_header *copy = NULL;
+    trp_msg *msg;
+    void *held;
+    trp_err err = ctx == NULL ? TRP_EINVAL : trp_protocol_register(&trp_endpoint_protocol);
+    err = err == TRP_OK ? trpi_endpoint_headers_copy(headers, headers_count, &copy) : err;
+    err = err != TRP_OK ? err
+                        : trp_msg_new_held(&trpi_endpoint_send_type, sizeof(trpi_endpoint_send),
+                                           trpi_endpoint_send_drop, &msg, &held);
+    if (err != TRP_OK) {
+        trpi_free(copy);
+        return err;
+    }
+    trpi_endpoint_send *send = held;
+    send->ack = ack;
+    send->body = trp_bytes_ref(body);
+    send->headers = copy;
+    send->headers_count = headers_count;
+    trp_send(ctx, producer, msg);
+    return TRP_OK;
+}
+
+static void
+verdict_tell(trp_ctx *ctx, trp_ref consumer, uint64_t exchange, bool failed, const char *reason)
+{
+    trpi_endpoint_verdict verdict;
+    if (trp_protocol_register(&trp_endpoint_protocol) == TRP_OK) {
+        memset(&verdict, 0, sizeof verdict);
+        verdict.exchange = exchange;
+        verdict.failed = failed;
+        (void)snprintf(verdict.reason, sizeof verdict.reason, "%s", reason);
+        trp_tell(ctx, consumer, &trpi_endpoint_verdict_type, &verdict, sizeof verdict);
+    }
+}
+
+void
+trp_endpoint_ack(trp_ctx *ctx, trp_ref consumer, uint64_t exchange)
+{
+    verdict_tell(ctx, consumer, exchange, false, "");
+}
+
+void
+trp_endpoint_fail(trp_ctx *ctx, trp_ref consumer, uint64_t exchange, const char *reason)
+{
+    verdict_tell(ctx, consumer, exchange, true, reason != NULL ? reason : "");
+}
