@@ -23,7 +23,8 @@ typedef struct talker {
     bool replies; /* "re:" and the first part */
     bool quiet;   /* notes no messages */
     trp_msg *kept[4096];
-    _Atomic uint32_t kept_count;
+    _Atomic uint32_t kept_count; /* since the start */
+    uint32_t freed_count;        /* of them; the test's */
 } talker;
 
 typedef void (*talker_fn)(trp_ctx *ctx, talker *t);
@@ -197,13 +198,14 @@ talker_do(trp_system *system, const talker *t, talker_fn fn)
     trp_system_tell(system, t->self, &talker_order_type, &order, sizeof order);
 }
 
+/* Free all that was kept so far; more may be kept meanwhile. */
 static inline void
 talker_let_go(talker *t)
 {
-    for (uint32_t i = 0; i < atomic_load(&t->kept_count); i++) {
-        trp_msg_free(t->kept[i]);
+    uint32_t count = atomic_load(&t->kept_count);
+    while (t->freed_count < count) {
+        trp_msg_free(t->kept[t->freed_count++]);
     }
-    atomic_store(&t->kept_count, 0);
 }
 
 static inline void
