@@ -68,7 +68,7 @@
     F(LANG, "lang", 0, "LANG", "c or c++ (default c)")                                             \
     F(PATH, "path", 0, "PATH", "the actors, with * and ? as wildcards")                            \
     F(SAMPLE, "sample", 0, "1/N", "one message in N (default 1/1)")                                \
-    F(FORMAT, "format", 0, "FORMAT", "tree, dot, chrome or otlp (default tree)")
+    F(FORMAT, "format", 0, "FORMAT", "tree, dot, chrome or otlp; of graph dot, mermaid or json")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -335,6 +335,8 @@ int trpi_cli_run_send(trpi_cli *cli);
 int trpi_cli_run_ask(trpi_cli *cli);
 int trpi_cli_run_ping(trpi_cli *cli);
 int trpi_cli_run_tree(trpi_cli *cli);
+int trpi_cli_run_graph(trpi_cli *cli);
+int trpi_cli_run_metrics(trpi_cli *cli);
 int trpi_cli_run_version(trpi_cli *cli);
 int trpi_cli_run_completion(trpi_cli *cli);
 int trpi_cli_run_complete(trpi_cli *cli);

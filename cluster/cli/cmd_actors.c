@@ -512,7 +512,8 @@ tree_once(trpi_cli *cli)
 {
     char *path TRPI_AUTO_FREE = NULL;
     uint32_t depth;
-    if (!trpi_cli_number(cli, TRPI_CLI_DEPTH, 0, TREE_DEPTH_MAX, TREE_DEPTH_DEFAULT, &depth)) {
+    uint32_t usual = strcmp(cli->command->name, "ls") == 0 ? 1 : TREE_DEPTH_DEFAULT;
+    if (!trpi_cli_number(cli, TRPI_CLI_DEPTH, 0, TREE_DEPTH_MAX, usual, &depth)) {
         return TRPI_CTL_EXIT_USAGE;
     }
     int code = trpi_cli_path_resolve(cli, cli->args_count > 0 ? cli->args[0] : "/", &path);

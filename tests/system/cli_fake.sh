@@ -40,6 +40,7 @@ publish {"ok":true,"topic":"news","delivered":3,"nodes":2,"silent":0}
 singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"worker","state":"Younger","stateMs":5000,"host":"$B","hostMs":61000,"runsHere":false,"waits":null,"kept":0},{"name":"ids","role":null,"state":"BecomingOldest","stateMs":7000,"host":"$A","hostMs":7000,"runsHere":false,"waits":"$C has not handed it over yet (3 requests unanswered)","kept":0}]}
 shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"hosts","why":null,"shards":1000,"here":600,"entities":12,"kept":0,"coordinator":"$A","coordinates":true,"ready":true,"coordinatorMs":61000,"nodes":[{"node":"$A","shards":600,"state":"hosts"},{"node":"$B","shards":400,"state":"leaving"}],"waitsCount":1,"waitsMs":7000,"waits":"shard 7 moves: its entities on $B have not ended"}]}
 doctor {"ok":true,"selfNode":"$A","healthy":false,"failures":1,"warnings":1,"findings":[{"id":"joined","level":"ok","evidence":"this node is Up","advice":null,"page":"docs/doctor.md"},{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"},{"id":"clock","level":"warn","evidence":"B is 1.8 s ahead","advice":"start a time service","page":"docs/doctor.md"}],"elapsedMs":1100}
+metrics {"ok":true,"families":[{"name":"troupe_actors","type":"gauge","help":"Actors.","samples":[{"value":1204}]},{"name":"troupe_dead_letters_total","type":"counter","help":"Lost.","samples":[{"labels":{"reason":"no-such-actor"},"value":3}]},{"name":"troupe_wait_seconds","type":"histogram","help":"Waits.","buckets":[{"le":0.1,"count":3}],"count":4,"sum":1.5}]}
 stop {"ok":true,"path":"$A/user/a","action":"stop","dryRun":false}
 top {"ok":true,"selfNode":"$A","system":"demo","actors":1204,"handled":"17000","deadLetters":"3","walkAgeMs":310.5,"active":3,"suspended":1,"overloaded":1,"rows":[{"path":"/user/vault","behaviour":"vault","dispatcher":"default","messagesPerS":0,"mailbox":null,"ageMs":61000,"waitMs":null,"runMs":null,"heldMs":62000,"suspended":false,"handled":"7"},{"path":"/user/orders/w-3","behaviour":"order","dispatcher":"default","messagesPerS":1900.4,"mailbox":3100,"ageMs":null,"waitMs":2.14,"runMs":0.41,"heldMs":null,"suspended":true,"handled":"16000"}]}
 deadletters {"ok":true,"selfNode":"$A","total":1204,"byReason":{"no-such-actor":1000,"mailbox-full":204},"deadLetters":[{"number":"1203","time":"2026-11-20T12:04:10.113Z","reason":"no-such-actor","type":"bank.add","bytes":24,"sender":"/user/client","recipient":"/user/countr","nearest":"/user/counter"},{"number":"1204","time":"2026-11-20T12:04:11.870Z","reason":"told-to-nobody","type":null,"bytes":1180,"sender":null,"recipient":null,"nearest":null}],"missed":3,"next":"1204"}
@@ -172,6 +173,36 @@ is_json all_json_is_json
 expect an_older_node_is_told 64 all peers
 has it_is_called_older "of a version that does not know --all-members" "$work/err"
 expect all_has_no_prom 64 all status -o prom
+
+expect metrics_are_printed 0 good metrics
+is each_has_its_line "$(head -n 2 "$work/out" | tr '\n' ';')" 'troupe_actors 1204;troupe_dead_letters_total{reason="no-such-actor"} 3;'
+has a_histogram_has_its_end 'troupe_wait_seconds_bucket{le="+Inf"} 4'
+expect metrics_of_a_part_of_a_name 0 good metrics dead
+is it_is_that_one "$(cat "$work/out")" 'troupe_dead_letters_total{reason="no-such-actor"} 3'
+expect metrics_of_a_pattern 0 good metrics 'troupe_a*' -o prom
+is it_is_the_format_of_prometheus "$(tr '\n' ';' <"$work/out")" '# HELP troupe_actors Actors.;# TYPE troupe_actors gauge;troupe_actors 1204;'
+expect metrics_as_json 0 good metrics -o json
+is_json metrics_json
+expect no_such_metric_is_68 68 good metrics moon
+expect graph_for_graphviz 0 good graph
+has graph_has_the_unreachable_one 'm2 [label="demo@10.0.0.3:2552\nUp", color=red];'
+is graph_says_who_calls_it_so "$(grep -c 'm[01] -> m2 \[color=red, label="unreachable"\];' "$work/out")" 2
+expect graph_for_mermaid 0 good graph --format mermaid
+has mermaid_has_the_leader 'm0["demo@10.0.0.1:2552<br/>Up backend seed<br/>leader"]'
+expect graph_as_json 0 good graph --format json
+is_json graph_json
+expect another_drawing_is_64 64 good graph --format svg
+expect children_are_listed 0 good ls /user
+has children_have_their_rows "/user" && expect ls_takes_no_depth 64 good ls /user --depth 2
+expect colours_are_made_when_asked_for 1 good status --color=always
+has there_is_an_escape "$(printf '\033')"
+expect colours_are_left_out 1 good status --color=never
+lacks there_is_no_escape "$(printf '\033')"
+expect quiet_says_the_data_alone 0 good topics --quiet
+is nothing_else_is_said "$(cat "$work/err")" ""
+expect verbose_is_taken 0 good members --verbose
+expect letters_are_followed_by_the_long_flag 0 good deadletters --follow --count 1 -o jsonl
+expect a_report_by_the_long_flag 0 good report --out-file "$work/long.tar.gz"
 
 expect check_of_ports_fails_with_the_finding 1 good check ports
 is check_prints_its_findings "$(cat "$work/out")" "links: fail: A cannot dial B; open the port"

@@ -64,6 +64,8 @@ check member_status_of_another wait_until 60 same member-status "$two_address" -
 check tree_table wait_until 60 same tree /user --depth 1
 check tree_json wait_until 60 same tree /user -o json
 check tree_of_a_member wait_until 60 same tree --on "$two_address" --depth 0 -o json
+check ls_table wait_until 60 same ls /user
+check graph_dot wait_until 60 same graph
 check actor_table wait_until 60 same actor /user/echo
 check actor_json wait_until 60 same actor /user/echo -o json
 check check_versions wait_until 60 same check versions

@@ -42,6 +42,8 @@ check the_doctor_finds_it_mended wait_until 60 finds ok ''
 expect flags_stand_behind 0 "$troupe" config reload --socket "$work/one.sock" --timeout 20s
 expect an_unknown_flag_is_64 64 at config reload --seed self
 expect an_argument_is_64 64 at config reload now
+expect the_reference_is_printed 0 "$troupe" config show --reference
+has it_has_the_keys "stable-after"
 expect it_has_help 0 "$troupe" config reload --help
 has help_names_sighup SIGHUP
 expect no_node_is_69 69 "$troupe" --socket "$work/none.sock" config reload
