@@ -1,4 +1,4 @@
-/* cmd_graph.c - `graph`: the members, and which are unreachable for which, for graphviz and Mermaid.
+/* cmd_graph.c - `graph`: the members, and which are unreachable for which, as a drawing.
  *
  * Tests.   tests/system/cli_fake.sh, tests/system/cli.sh
  */
