@@ -58,25 +58,24 @@ typedef trp_err (*trp_endpoint_transform)(void *arg, trp_bytes in, trp_bytes *re
 
 typedef struct trp_endpoint_options {
     size_t size;
-    trp_ref handler;            /* of a consumer: gets the messages; of a producer: the replies.
-                              TRP_REF_NONE: the running actor; of a producer: the one that sends */
-    trp_ref errors;             /* is told each trp_endpoint_error, besides; TRP_REF_NONE: none */
+    trp_ref handler; /* of a consumer: gets the messages; of a producer: the replies. TRP_REF_NONE:
+                        the running actor; of a producer: the one that sends */
+    trp_ref errors;  /* is told each trp_endpoint_error, besides; TRP_REF_NONE: none */
+    trp_endpoint_transform outgoing; /* producer: before it is sent; NULL: as it is */
+    trp_endpoint_transform incoming; /* of what arrives; NULL: as it is */
+    void *transform_arg;
+    const char *dispatcher;     /* one that may block; NULL: "blocking" */
     uint32_t acknowledges;      /* consumer, 1: the handler says when a message is done */
     uint32_t oneway;            /* producer, 1: senders are told errors only */
     uint32_t pending_max;       /* 0: TRP_ENDPOINT_PENDING_DEFAULT */
     uint32_t timeout_ms;        /* of an acknowledgement, of a reply; 0: TRP_ENDPOINT_TIMEOUT_... */
     uint32_t message_bytes_max; /* of a body, in and out; 0: TRP_ENDPOINT_MESSAGE_... */
-    uint32_t pad;               /* 0 */
-    trp_endpoint_transform outgoing; /* producer: before it is sent; NULL: as it is */
-    trp_endpoint_transform incoming; /* of what arrives; NULL: as it is */
-    void *transform_arg;
-    const char *dispatcher; /* one that may block; NULL: "blocking" */
     uint32_t zero;
 } trp_endpoint_options;
 #define TRP_ENDPOINT_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(trp_endpoint_options), TRP_REF_NONE, TRP_REF_NONE, 0, 0, 0, 0, 0, 0, NULL, NULL,    \
-            NULL, NULL, 0                                                                          \
+        sizeof(trp_endpoint_options), TRP_REF_NONE, TRP_REF_NONE, NULL, NULL, NULL, NULL, 0, 0, 0, \
+            0, 0, 0                                                                                \
     }
 
 /* Check a URI; a sentence says what is wrong with it.

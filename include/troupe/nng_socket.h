@@ -95,12 +95,13 @@ typedef struct trp_nng_options {
     uint32_t timeout_ms;
     uint32_t redial_min_ms, redial_max_ms; /* pauses between attempts to connect: doubling */
     const char *dispatcher;                /* one that may block; NULL: "blocking" */
+    uint32_t pad;                          /* 0 */
     uint32_t zero;
 } trp_nng_options;
 #define TRP_NNG_OPTIONS_INIT                                                                       \
     {                                                                                              \
         sizeof(trp_nng_options), 0, 0, NULL, NULL, NULL, TRP_REF_NONE, 0, 0, 0, 0, 0, 0, 0, 0,     \
-            NULL, 0                                                                                \
+            NULL, 0, 0                                                                             \
     }
 
 /* Open a socket: a child of the running actor. Its first event is TRP_NNG_OPENED, or TRP_NNG_CLOSED

@@ -120,7 +120,7 @@ endpoint_open(trp_ctx *ctx, const char *uri, const trp_endpoint_options *given, 
     trpi_endpoint_args args;
     if (ctx == NULL || ret_ref == NULL || !TRPI_SIZED_COPY(given, &own, zero) ||
         own.acknowledges > 1 || own.oneway > 1 || own.pending_max > TRP_ENDPOINT_PENDING_MAX ||
-        own.timeout_ms > INT32_MAX || own.pad != 0) {
+        own.timeout_ms > INT32_MAX) {
         return TRP_EINVAL;
     }
     trp_err err = trp_endpoint_check(uri, produces, reason);

@@ -80,7 +80,7 @@ args_take(const trp_nng_options *given, trp_ref self, trpi_nng_args *args)
     uint32_t count = 0;
     memset(args, 0, sizeof *args);
     if (given == NULL || !TRPI_SIZED_COPY(given, &own, zero) || own.kind < TRP_NNG_PUB ||
-        own.kind > TRP_NNG_RESPONDENT || own.framed > 1 ||
+        own.kind > TRP_NNG_RESPONDENT || own.framed > 1 || own.pad != 0 ||
         own.exchanges_max > TRP_NNG_EXCHANGES_MAX || own.timeout_ms > INT32_MAX ||
         own.redial_min_ms > INT32_MAX || own.redial_max_ms > INT32_MAX ||
         (own.subscribe != NULL &&
