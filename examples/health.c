@@ -4,7 +4,7 @@
 #include <troupe/troupe.h>
 
 enum { INTERVAL_MS = 20, WARN_ABOVE = 90, SAMPLES = 14 }; /* a real probe: 1000 ms, without end */
-static const char url[] = "tcp://127.0.0.1:12350";
+static const char url[] = "inproc://health"; /* between programs: "tcp://127.0.0.1:1235" */
 struct heap {
     int64_t timestamp, used, max;
 };
