@@ -54,6 +54,8 @@ static int
 beat_start(trpi_management *m, trpi_exchange *x)
 {
     x->is_silent = false;
+    /* the library's own limit of a request would end it, too */
+    m->lws->lws_set_timeout(x->wsi, NO_PENDING_TIMEOUT, 0);
     m->lws->lws_set_timer_usecs(x->wsi, (lws_usec_t)BEAT_S * 1000000);
     return m->lws->lws_callback_on_writable(x->wsi) >= 0 ? 0 : -1;
 }

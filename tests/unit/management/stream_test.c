@@ -1,6 +1,7 @@
 /* stream_test.c - streams of events of a server without a node: their beginning, their limit, how
  * late an event is, and readers that are too slow. */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -36,7 +37,7 @@ node_answer(void *arg, trpi_management *management, uint64_t id, const char *com
 
 /* false: this build has no server. */
 static bool
-server_start(uint32_t streams_max)
+server_start_ms(uint32_t streams_max, uint32_t request_ms)
 {
     char why[TRPI_MANAGEMENT_WHY_BYTES] = "";
     trpi_management_options options = { .bind = "127.0.0.1",
@@ -44,7 +45,7 @@ server_start(uint32_t streams_max)
                                         .key = "",
                                         .ca = "",
                                         .connections_max = 16,
-                                        .request_ms = 60000,
+                                        .request_ms = request_ms,
                                         .streams_max = streams_max,
                                         .uid = 7,
                                         .ask = node_answer };
@@ -55,6 +56,12 @@ server_start(uint32_t streams_max)
     UNIT_REQUIRE(trpi_management_open(&options, &server, why) == TRP_OK);
     (void)trpi_management_events_last(server, true);
     return true;
+}
+
+static bool
+server_start(uint32_t streams_max)
+{
+    return server_start_ms(streams_max, 60000);
 }
 
 static void
@@ -263,6 +270,28 @@ a_slow_reader_is_cut_off_and_others_go_on(void)
     server_end();
 }
 
+/* The limit of a request is 1 s here, and nothing comes for longer than that: neither an end nor a
+ * beat, which is due after 10 s. */
+static void
+a_stream_outlives_the_limit_of_a_request(void)
+{
+    if (!server_start_ms(4, 1000)) {
+        return;
+    }
+    reader_open(&one, NULL, 0);
+    UNIT_TRUE(reader_await(&one, "id:7-0\n"));
+    reader_open(&two, "7-0", 0); /* it is resumed */
+    UNIT_TRUE(reader_await(&two, "retry:1000\n\n"));
+    struct pollfd silent[] = { { one.fd, POLLIN, 0 }, { two.fd, POLLIN, 0 } };
+    UNIT_EQUAL(poll(silent, 2, 3500), 0);
+    event_make("B");
+    UNIT_TRUE(reader_await(&one, "id:7-1\n"));
+    UNIT_TRUE(reader_await(&two, "id:7-1\n"));
+    close(one.fd);
+    close(two.fd);
+    server_end();
+}
+
 UNIT_BEGIN("stream")
 UNIT(a_stream_begins_with_reset_and_the_state_and_goes_on_with_events)
 UNIT(a_reader_that_comes_back_is_given_the_rest_without_reset)
@@ -270,4 +299,5 @@ UNIT(a_stream_above_the_limit_is_503_and_a_place_is_free_again)
 UNIT(a_node_that_gives_no_snapshot_is_503)
 UNIT(an_event_is_there_soon_after_the_change)
 UNIT(a_slow_reader_is_cut_off_and_others_go_on)
+UNIT(a_stream_outlives_the_limit_of_a_request)
 UNIT_END
