@@ -313,6 +313,7 @@ int trpi_cli_run_entity(trpi_cli *cli);
 int trpi_cli_run_deadletters(trpi_cli *cli);
 int trpi_cli_run_trace(trpi_cli *cli);
 int trpi_cli_run_logs(trpi_cli *cli);
+int trpi_cli_run_dashboard(trpi_cli *cli);
 int trpi_cli_run_doctor(trpi_cli *cli);
 int trpi_cli_run_report(trpi_cli *cli);
 int trpi_cli_run_check(trpi_cli *cli);

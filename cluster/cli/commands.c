@@ -538,6 +538,17 @@ const trpi_cli_command trpi_cli_commands[] = {
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_top },
+    { .name = "dashboard",
+      .group = TRPI_CLI_OBSERVE,
+      .usage = "",
+      .summary = "print the address of this node's page, for a browser",
+      .text =
+          "The page shows what is wrong, the busiest actors, the members, the shards, dead letters "
+          "and events. The\naddress has a code that opens it once, within a minute, as a reader, "
+          "for 12 hours. Needs\nmanagement.enabled = on (else exit 78).\n",
+      .outputs = ANSWER | TRPI_CLI_OUT(NAME),
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_dashboard },
     { .name = "deadletters",
       .group = TRPI_CLI_OBSERVE,
       .usage = "[-f] [--count N]",

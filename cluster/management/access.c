@@ -20,6 +20,7 @@
 #include "base/address.h"
 #include "base/assert.h"
 #include "base/errno_name.h"
+#include "cluster/management/sessions.h"
 #include "tls/digest.h"
 
 #define HOST_BYTES 256u /* of a host and its port */
@@ -170,7 +171,12 @@ trpi_management_level_of(const trpi_management_policy *policy,
     trpi_management_level level = TRPI_MANAGEMENT_NOBODY;
     const char *header = request->authorization;
     uint8_t digest[TRPI_MANAGEMENT_DIGEST_BYTES];
-    *ret_shown = header != NULL || request->certificate != NULL;
+    *ret_shown = header != NULL || request->certificate != NULL || request->session != NULL;
+    if (request->session != NULL && policy->sessions != NULL &&
+        trpi_management_origin_is_ours(request->origin, request->host) &&
+        trpi_management_sessions_hold(policy->sessions, request->session, policy->now_ms)) {
+        level = TRPI_MANAGEMENT_READER; /* sessions-S3 */
+    }
     if (request->certificate != NULL) {
         if (list_has_host(policy->writers, policy->writers_count, request->certificate)) {
             level = TRPI_MANAGEMENT_WRITER;

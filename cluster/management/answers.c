@@ -29,7 +29,7 @@ trpi_management_answer_fini(trpi_management_answer *answer)
 static void
 answer_set(trpi_management_answer *ret_answer, int status, cJSON *json, bool ok)
 {
-    *ret_answer = (trpi_management_answer){ status, "application/json", NULL, NULL };
+    *ret_answer = (trpi_management_answer){ .status = status, .content_type = "application/json" };
     ret_answer->body = ok ? trpi_json_print(json) : NULL;
     ret_answer->status = ret_answer->body != NULL ? status : 500;
     cJSON_Delete(json);
@@ -185,10 +185,11 @@ answer_metrics(const cJSON *reply, bool openmetrics, trpi_management_answer *ret
         trpi_management_answer_error(ret_answer, 500, "internal", "the node's reply lacks a part");
         return;
     }
-    *ret_answer = (trpi_management_answer){
-        200, openmetrics ? TRPI_MANAGEMENT_OPENMETRICS_TYPE : TRPI_MANAGEMENT_TEXT_TYPE, NULL,
-        trpi_management_exposition(families, openmetrics)
-    };
+    *ret_answer =
+        (trpi_management_answer){ .status = 200,
+                                  .content_type = openmetrics ? TRPI_MANAGEMENT_OPENMETRICS_TYPE
+                                                              : TRPI_MANAGEMENT_TEXT_TYPE,
+                                  .body = trpi_management_exposition(families, openmetrics) };
 }
 
 /* The verdict and its checks; failed: the status of a no. */
@@ -258,7 +259,10 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
     case TRPI_MANAGEMENT_FORWARD: /* these two have answered */
     case TRPI_MANAGEMENT_TELL:
     case TRPI_MANAGEMENT_OPENAPI:
-        break; /* it asks no node */
+    case TRPI_MANAGEMENT_PAGE:
+    case TRPI_MANAGEMENT_SESSION:
+    case TRPI_MANAGEMENT_EVENT_LOG:
+        break; /* they ask no node */
     }
     trpi_management_answer_error(ret_answer, 500, "internal", "no answer is made of this");
 }
@@ -330,11 +334,13 @@ trpi_management_head_write(const trpi_management_answer *answer,
         "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%sConnection: close\r\n"
         "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
         "Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n"
-        "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'; base-uri 'none'\r\n"
-        "%s%s%s%s%s\r\n",
+        "Content-Security-Policy: %s\r\n%s%s%s%s%s%s%s%s\r\n",
         answer->status, reason_of(answer->status), answer->content_type, length_line,
-        answer->allow != NULL ? "Allow: " : "", answer->allow != NULL ? answer->allow : "",
-        answer->allow != NULL ? "\r\n" : "",
+        answer->policy != NULL ? answer->policy
+                               : "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+        answer->cookie[0] != '\0' ? "Set-Cookie: " : "", answer->cookie,
+        answer->cookie[0] != '\0' ? "\r\n" : "", answer->allow != NULL ? "Allow: " : "",
+        answer->allow != NULL ? answer->allow : "", answer->allow != NULL ? "\r\n" : "",
         answer->status == 401 ? "WWW-Authenticate: Bearer realm=\"troupe\"\r\n" : "",
         answer->status == 503 ? "Retry-After: 1\r\n" : "");
     return length > 0 && (size_t)length < TRPI_MANAGEMENT_HEAD_BYTES ? (size_t)length : 0;

@@ -249,3 +249,44 @@ trpi_management_feed_mark(const trpi_management_feed *feed, uint64_t number, trp
     return trpi_buffer_printf(text, OUT_BYTES_MAX, "id:%" PRIu64 "-%" PRIu64 "\n\n", feed->epoch,
                               number);
 }
+
+/* Append a kept event as a member of a list: its id and its data are the first two lines of its
+ * text (feed_add). */
+static trp_err
+listed_append(const trpi_management_kept *event, bool is_first, trpi_buffer *text)
+{
+    static const char id_key[] = "id:", data_key[] = "data:";
+    const char *id = event->text + sizeof id_key - 1, *id_end = strchr(id, '\n');
+    trpi_assert(id_end != NULL && strncmp(id_end + 1, data_key, sizeof data_key - 1) == 0);
+    const char *data = id_end + sizeof data_key;
+    return trpi_buffer_printf(text, OUT_BYTES_MAX, "%s{\"id\":\"%.*s\",\"event\":%.*s}",
+                              is_first ? "" : ",", (int)(id_end - id), id, (int)strcspn(data, "\n"),
+                              data);
+}
+
+char *
+trpi_management_feed_list(const trpi_management_feed *feed, uint32_t bits, uint32_t count)
+{
+    trpi_buffer text = { 0 };
+    uint64_t from = feed->next;
+    for (uint32_t found = 0; from > feed->first && found < count; from--) {
+        found += (place_of(feed, from - 1)->bit & bits) != 0 ? 1 : 0;
+    }
+    trp_err err = trpi_buffer_printf(&text, OUT_BYTES_MAX, "{\"complete\":%s,\"events\":[",
+                                     feed->first == 1 ? "true" : "false");
+    bool is_first = true;
+    for (uint64_t at = from; err == TRP_OK && at < feed->next; at++) {
+        const trpi_management_kept *event = place_of(feed, at);
+        if ((event->bit & bits) != 0) {
+            err = listed_append(event, is_first, &text);
+            is_first = false;
+        }
+    }
+    err = err == TRP_OK ? trpi_buffer_append(&text, "]}", 3, OUT_BYTES_MAX) : err;
+    char *list = err == TRP_OK ? cJSON_malloc(text.count) : NULL;
+    if (list != NULL) {
+        memcpy(list, text.data, text.count);
+    }
+    trpi_buffer_fini(&text);
+    return list;
+}

@@ -65,6 +65,10 @@ bool trpi_management_feed_resumes(const trpi_management_feed *feed, const char *
  * the reader is too slow (events-F1), or there is no memory. */
 bool trpi_management_feed_read(const trpi_management_feed *feed, uint64_t *next, uint32_t bits,
                                size_t bytes_max, trpi_buffer *text);
+/* Write the last `count` events of these types that are kept: {"complete":BOOL,"events":[{"id":ID,
+ * "event":{...}}]}; complete: none was overwritten since the node started. NULL: no memory; else
+ * cJSON_free(). */
+char *trpi_management_feed_list(const trpi_management_feed *feed, uint32_t bits, uint32_t count);
 /* Append the id of event `number` by itself: the reader has the state up to there. */
 trp_err trpi_management_feed_mark(const trpi_management_feed *feed, uint64_t number,
                                   trpi_buffer *text);

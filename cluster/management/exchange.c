@@ -27,6 +27,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/json.h"
+#include "tls/digest.h"
 
 #define CHUNK_BYTES 16384u /* written at one time */
 
@@ -242,6 +244,19 @@ event_id_take(trpi_management *m, trpi_exchange *x)
     return x->last_event_id;
 }
 
+/* Find our cookie among those that the browser has for this host, ports of other programs included:
+ * a header that is too long for us is none. */
+static void
+session_take(trpi_management *m, trpi_exchange *x)
+{
+    char text[TRPI_MANAGEMENT_HEADER_BYTES_MAX];
+    const char *found = NULL;
+    if (header_take(m, x->wsi, WSI_TOKEN_HTTP_COOKIE, text, sizeof text, &found) && found != NULL &&
+        trpi_management_cookie_get(found, m->port, x->session)) {
+        x->request.session = x->session;
+    }
+}
+
 /* false: a part is too long. */
 static bool
 request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path_bytes)
@@ -277,10 +292,51 @@ request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path
     x->request.last_event_id = event_id_take(m, x);
     x->is_head = strcmp(x->request.method, "HEAD") == 0;
     certificate_take(m, x);
+    session_take(m, x);
     char peer[64] = "";
     (void)m->lws->lws_get_peer_simple(x->wsi, peer, sizeof peer);
     (void)snprintf(x->from, sizeof x->from, "management from=%s", peer);
     return true;
+}
+
+/* Exchange a code for a cookie. */
+static int
+session_begin(trpi_management *m, trpi_exchange *x)
+{
+    char secret[TRPI_MANAGEMENT_SECRET_TEXT];
+    uint8_t random[TRPI_MANAGEMENT_SECRET_BYTES];
+    if (!trpi_random(random, sizeof random)) {
+        return answer_error(m, x, 500, "internal", "OpenSSL has no random bytes");
+    }
+    pthread_mutex_lock(&m->lock);
+    bool ok = trpi_management_sessions_open(&m->sessions, x->plan.subject,
+                                            trpi_management_now_ms(m), random, secret);
+    pthread_mutex_unlock(&m->lock);
+    trpi_cleanse(random, sizeof random);
+    if (!ok) {
+        return answer_error(m, x, 403, "bad-code",
+                            "this code was used, is older than a minute, or is none of this node: "
+                            "`troupe dashboard` prints another one");
+    }
+    trpi_management_answer answer = { .status = 200, .content_type = "application/json" };
+    cJSON *json = cJSON_CreateObject();
+    if (trpi_json_add_i64(json, "expiresMs", TRPI_MANAGEMENT_SESSION_MS)) {
+        answer.body = trpi_json_print(json);
+    }
+    cJSON_Delete(json);
+    trpi_management_cookie_write(m->port, secret, m->cert[0] != '\0', answer.cookie);
+    trpi_cleanse(secret, sizeof secret);
+    return trpi_exchange_answer(m, x, &answer);
+}
+
+static int
+event_log_answer(trpi_management *m, trpi_exchange *x)
+{
+    trpi_management_answer answer = { .status = 200, .content_type = "application/json" };
+    pthread_mutex_lock(&m->lock);
+    answer.body = trpi_management_feed_list(&m->feed, x->plan.event_bits, x->plan.count);
+    pthread_mutex_unlock(&m->lock);
+    return trpi_exchange_answer(m, x, &answer);
 }
 
 /* Judge a request, all of which is here, and answer it or ask the node. */
@@ -289,7 +345,8 @@ request_serve(trpi_management *m, trpi_exchange *x)
 {
     x->request.body = x->body;
     x->request.body_bytes = x->body_bytes;
-    pthread_mutex_lock(&m->lock); /* the tokens */
+    pthread_mutex_lock(&m->lock); /* the tokens, the sessions */
+    m->policy.now_ms = trpi_management_now_ms(m);
     trpi_management_plan_make(&m->policy, &x->request, &x->plan);
     pthread_mutex_unlock(&m->lock);
     if (x->plan.operation == 0) {
@@ -297,6 +354,12 @@ request_serve(trpi_management *m, trpi_exchange *x)
     }
     if (x->plan.operation == TRPI_MANAGEMENT_EVENTS) {
         return trpi_stream_begin(m, x);
+    }
+    if (x->plan.operation == TRPI_MANAGEMENT_SESSION) {
+        return session_begin(m, x);
+    }
+    if (x->plan.operation == TRPI_MANAGEMENT_EVENT_LOG) {
+        return event_log_answer(m, x);
     }
     if (x->plan.wait_ms > 0) { /* forward-F2. The library's own limit for headers would cut it */
         m->lws->lws_set_timeout(x->wsi, NO_PENDING_TIMEOUT, 0);
@@ -327,6 +390,7 @@ request_begin(trpi_management *m, trpi_exchange *x, const char *path, size_t pat
     }
     /* a request that is refused whatever its body is: routes-R3 */
     pthread_mutex_lock(&m->lock);
+    m->policy.now_ms = trpi_management_now_ms(m);
     bool goes_on = trpi_management_plan_admits(&m->policy, &x->request, plan);
     pthread_mutex_unlock(&m->lock);
     if (!goes_on) {

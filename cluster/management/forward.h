@@ -40,6 +40,12 @@
                 "after count follow timeoutMs"),                                                   \
         FORWARD("GET", "logs", PROTECTED, "The last lines of the log of this node.",               \
                 "after count follow level component timeoutMs"),                                   \
+        FORWARD("GET", "top", PROTECTED,                                                           \
+                "The actors that want attention; figures come a moment after the first "           \
+                "request.",                                                                        \
+                "timeoutMs"),                                                                      \
+        FORWARD("GET", "senders", PROTECTED, "The senders of an actor, of traced messages.",       \
+                "path timeoutMs"),                                                                 \
         FORWARD("GET", "doctor", PROTECTED,                                                        \
                 "Findings about this node and its cluster; takes a second or a few.",              \
                 "allMembers timeoutMs"),                                                           \

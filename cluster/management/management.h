@@ -5,8 +5,10 @@
 #ifndef TRPI_MANAGEMENT_MANAGEMENT_H
 #define TRPI_MANAGEMENT_MANAGEMENT_H
 
+#include "base/world.h"
 #include "cluster/management/access.h"
 #include "cluster/management/request.h"
+#include "cluster/management/sessions.h"
 
 #define TRPI_MANAGEMENT_CONNECTIONS_DEFAULT 64
 #define TRPI_MANAGEMENT_CONNECTIONS_MAX 4096
@@ -29,6 +31,7 @@ typedef struct trpi_management_options {
     uint32_t streams_max;        /* of events; one more is 503 */
     uint64_t uid;                /* of the node: ids of events begin with it */
     trpi_management_tokens tokens;
+    trpi_world *world; /* its clock ends codes and sessions; NULL: they do not end */
     /* Answer command by trpi_management_reply(management, id, ...), in this call or later, from any
      * thread. from: the client's address and credential, for the audit. The server's thread: it
      * must not wait. */
@@ -51,6 +54,10 @@ trp_err trpi_management_tls_reload(trpi_management *management, int64_t wall_ms,
                                    char why[TRPI_MANAGEMENT_WHY_BYTES]);
 /* Accept these tokens from now on, and no others. Thread: any. */
 void trpi_management_tokens_set(trpi_management *management, const trpi_management_tokens *tokens);
+/* Make a code that opens a session of a browser, once, within TRPI_MANAGEMENT_CODE_MS. Errors:
+ * TRP_EIO (OpenSSL). Thread: any. */
+trp_err trpi_management_code(trpi_management *management,
+                             char ret_code[TRPI_MANAGEMENT_SECRET_TEXT]);
 /* Give the reply of a request: JSON, borrowed. Thread: any; also after the client has gone, and
  * after trpi_management_stop(). */
 void trpi_management_reply(trpi_management *management, uint64_t id, const char *reply);

@@ -154,15 +154,14 @@ operation_fill(cJSON *operation, const trpi_management_route *route)
     ok = ok && (status == NULL || response_add(responses, status,
                                                "A check has failed, or try "
                                                "again."));
-    cJSON *security = ok && route->class != TRPI_MANAGEMENT_OPEN
-                          ? cJSON_AddArrayToObject(operation, "security")
-                          : NULL;
+    bool needs = route->class == TRPI_MANAGEMENT_PROTECTED || route->class == TRPI_MANAGEMENT_WRITE;
+    cJSON *security = ok && needs ? cJSON_AddArrayToObject(operation, "security") : NULL;
     if (security != NULL) {
         cJSON *entry = cJSON_CreateObject();
         ok = trpi_json_append(security, entry,
                               entry != NULL && cJSON_AddArrayToObject(entry, "token") != NULL);
     }
-    return ok && (route->class == TRPI_MANAGEMENT_OPEN || security != NULL);
+    return ok && (!needs || security != NULL);
 }
 
 static const char *

@@ -36,6 +36,7 @@ typedef struct trpi_management_request {
     const char *accept;            /* header */
     const char *transfer_encoding; /* header: no body is taken with one */
     const char *last_event_id;     /* header: of a reader that comes back */
+    const char *session;           /* our cookie of the Cookie header */
     const uint8_t *body;
     size_t body_bytes;
     const char *certificate; /* common name of the client's certificate, whose chain has been
@@ -59,6 +60,8 @@ typedef struct trpi_management_tokens {
     size_t count;
 } trpi_management_tokens;
 
+struct trpi_management_sessions;
+
 /* The settings by which requests are judged. Lists are borrowed. */
 typedef struct trpi_management_policy {
     const char *bound;        /* the host of management.bind */
@@ -71,6 +74,8 @@ typedef struct trpi_management_policy {
     const char *const *writers;
     size_t writers_count;
     const trpi_management_tokens *tokens;
+    const struct trpi_management_sessions *sessions; /* of browsers; NULL: none */
+    uint64_t now_ms;                                 /* by which they end */
 } trpi_management_policy;
 
 /* The answer, as it is written back. */
@@ -80,6 +85,8 @@ typedef struct trpi_management_answer {
     const char *allow;        /* 405: the methods of this path, static; else NULL */
     char *body;               /* NUL-terminated, owned (cJSON_free); NULL: out of memory */
     bool streams;             /* the body has no end: events follow it */
+    const char *policy;       /* Content-Security-Policy, static; NULL: nothing is loaded */
+    char cookie[192];         /* Set-Cookie; "": none */
 } trpi_management_answer;
 
 void trpi_management_answer_fini(trpi_management_answer *answer);

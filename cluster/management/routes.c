@@ -24,11 +24,17 @@
 #include "cluster/management/exposition.h"
 #include "cluster/management/form.h"
 #include "cluster/management/forward.h"
+#include "cluster/management/page.h"
 #include "cluster/management/tell.h"
 
 #define DEPTH_DEFAULT 16
 #define DEPTH_MAX 1000
 #define RECORDS_MAX 1000000u
+
+#define PAGE(path, summary)                                                                        \
+    {                                                                                              \
+        TRPI_MANAGEMENT_PAGE, "GET", path, TRPI_MANAGEMENT_PUBLIC, summary, NULL, ""               \
+    }
 
 static const trpi_management_route routes[] = {
     { TRPI_MANAGEMENT_MEMBERS, "GET", "/cluster/members", TRPI_MANAGEMENT_OPEN,
@@ -76,6 +82,22 @@ static const trpi_management_route routes[] = {
       "The body is told to an actor of this node: text/plain, application/json, "
       "application/octet-stream; ask=500ms waits for its answer.",
       NULL, "ask type" },
+    { TRPI_MANAGEMENT_EVENT_LOG, "GET", "/cluster/event-log", TRPI_MANAGEMENT_OPEN,
+      "The last changes of the cluster that this node has kept, with the ids that they have in the "
+      "stream.",
+      NULL, "type count" },
+    { TRPI_MANAGEMENT_SESSION, "POST", "/dashboard/session", TRPI_MANAGEMENT_PUBLIC,
+      "Exchanges the code that `troupe dashboard` prints, which is good once, for a cookie of a "
+      "reader.",
+      "code", "" },
+    PAGE("/", "The dashboard."),
+    PAGE("/dashboard", "The dashboard."),
+    PAGE("/dashboard/dashboard.css", "A part of the dashboard."),
+    PAGE("/dashboard/live.js", "A part of the dashboard."),
+    PAGE("/dashboard/draw.js", "A part of the dashboard."),
+    PAGE("/dashboard/ring.js", "A part of the dashboard."),
+    PAGE("/dashboard/main.js", "A part of the dashboard."),
+    PAGE("/dashboard/icon.svg", "A part of the dashboard."),
     TRPI_MANAGEMENT_FORWARD_ROUTES,
     { 0, NULL, NULL, TRPI_MANAGEMENT_OPEN, NULL, NULL, NULL },
 };
@@ -307,14 +329,24 @@ actors_make(trpi_management_plan *plan, const trpi_management_request *request)
     command_set(plan, command, ok);
 }
 
-static void
-events_make(trpi_management_plan *plan, const trpi_management_request *request)
+/* Take the types of events of a query. false: refused. */
+static bool
+types_take(trpi_management_plan *plan, const trpi_management_request *request)
 {
     char bad[80], text[160];
     if (trpi_management_types_take(request->query, &plan->event_bits, bad, sizeof bad) != TRP_OK) {
         (void)snprintf(text, sizeof text,
                        "no type of events is called '%s': see docs/operating.md, Events", bad);
         plan_refuse(plan, 400, "bad-type", text);
+        return false;
+    }
+    return true;
+}
+
+static void
+events_make(trpi_management_plan *plan, const trpi_management_request *request)
+{
+    if (!types_take(plan, request)) {
         return;
     }
     cJSON *command = cJSON_CreateObject();
@@ -370,6 +402,17 @@ shards_make(trpi_management_plan *plan)
 }
 
 static void
+event_log_make(trpi_management_plan *plan, const trpi_management_request *request)
+{
+    uint64_t count = 0;
+    if (!number_take(request->query, "count", RECORDS_MAX, &count)) {
+        plan_refuse(plan, 400, "bad-query", "count is a number up to 1000000");
+    } else if (types_take(plan, request)) {
+        plan->count = count == 0 ? TRPI_MANAGEMENT_EVENTS_MAX : (uint32_t)count;
+    }
+}
+
+static void
 plain_make(trpi_management_plan *plan, const char *name)
 {
     cJSON *command = cJSON_CreateObject();
@@ -407,6 +450,16 @@ command_make(trpi_management_plan *plan, const trpi_management_request *request)
     case TRPI_MANAGEMENT_TELL:
         trpi_management_tell_make(plan, request);
         return;
+    case TRPI_MANAGEMENT_EVENT_LOG:
+        event_log_make(plan, request);
+        return;
+    case TRPI_MANAGEMENT_SESSION:
+        (void)field_take(plan, request, "code", plan->subject);
+        return;
+    case TRPI_MANAGEMENT_PAGE:
+        plan->operation = 0;
+        trpi_management_page_answer(request->path, &plan->answer);
+        return;
     case TRPI_MANAGEMENT_READY:
     case TRPI_MANAGEMENT_AKKA_READY:
         plain_make(plan, "ready");
@@ -432,8 +485,9 @@ command_make(trpi_management_plan *plan, const trpi_management_request *request)
         return;
     case TRPI_MANAGEMENT_OPENAPI:
         plan->operation = 0;
-        plan->answer =
-            (trpi_management_answer){ 200, "application/json", NULL, trpi_management_openapi() };
+        plan->answer = (trpi_management_answer){ .status = 200,
+                                                 .content_type = "application/json",
+                                                 .body = trpi_management_openapi() };
         return;
     }
 }
@@ -447,7 +501,8 @@ credentials_judge(const trpi_management_policy *policy, const trpi_management_re
 {
     bool shown = false;
     bool is_write = route->class == TRPI_MANAGEMENT_WRITE;
-    if (route->class == TRPI_MANAGEMENT_OPEN && policy->is_local) {
+    if (route->class == TRPI_MANAGEMENT_PUBLIC ||
+        (route->class == TRPI_MANAGEMENT_OPEN && policy->is_local)) {
         return true;
     }
     trpi_management_level level = trpi_management_level_of(policy, request, &shown);
@@ -501,7 +556,8 @@ plan_judge(const trpi_management_policy *policy, const trpi_management_request *
     }
     *ret_route = route;
     plan->is_write = route->class == TRPI_MANAGEMENT_WRITE;
-    if (plan->is_write && !trpi_management_origin_is_ours(request->origin, request->host)) {
+    bool is_read = strcmp(route->method, "GET") == 0;
+    if (!is_read && !trpi_management_origin_is_ours(request->origin, request->host)) {
         plan_refuse(plan, 403, "foreign-origin", "a page of another origin asks for a change");
         return false;
     }

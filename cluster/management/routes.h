@@ -23,12 +23,16 @@ typedef enum trpi_management_operation {
     TRPI_MANAGEMENT_EVENTS, /* a stream */
     TRPI_MANAGEMENT_DEADLETTERS,
     TRPI_MANAGEMENT_SHARDS,
-    TRPI_MANAGEMENT_TELL,   /* tell.c */
-    TRPI_MANAGEMENT_FORWARD /* forward.h */
+    TRPI_MANAGEMENT_TELL,      /* tell.c */
+    TRPI_MANAGEMENT_PAGE,      /* page.h */
+    TRPI_MANAGEMENT_SESSION,   /* the server opens it: `subject` is the code */
+    TRPI_MANAGEMENT_EVENT_LOG, /* the server has them: event_bits, count */
+    TRPI_MANAGEMENT_FORWARD    /* forward.h */
 } trpi_management_operation;
 
 typedef enum trpi_management_class {
     TRPI_MANAGEMENT_OPEN,      /* on loopback open, else for readers */
+    TRPI_MANAGEMENT_PUBLIC,    /* for anybody: it tells nothing of this node */
     TRPI_MANAGEMENT_PROTECTED, /* for readers, on loopback too */
     TRPI_MANAGEMENT_WRITE      /* for writers, unless management.read-only */
 } trpi_management_class;
@@ -55,7 +59,8 @@ typedef struct trpi_management_plan {
         [TRPI_MANAGEMENT_COMMAND_BYTES_MAX];       /* a request of the control protocol, "": none */
     char subject[TRPI_MANAGEMENT_FIELD_BYTES_MAX]; /* member, as asked for */
     char verb[16];                                 /* "Leaving" */
-    uint32_t event_bits;                           /* of a stream */
+    uint32_t event_bits;                           /* of a stream, of the event log */
+    uint32_t count;                                /* of the event log: the last so many */
     uint32_t wait_ms; /* the node may take so long, and the connection with it; 0: as others */
     trpi_management_answer answer; /* if operation is 0 */
 } trpi_management_plan;
@@ -84,7 +89,7 @@ char *trpi_management_openapi(void);
 /* Write the status line and all headers of an answer: never cached, never framed, readable by no
  * page of another origin, and the last one on its connection. Returns their length; 0: they do not
  * fit. */
-#define TRPI_MANAGEMENT_HEAD_BYTES 768
+#define TRPI_MANAGEMENT_HEAD_BYTES 1280
 size_t trpi_management_head_write(const trpi_management_answer *answer,
                                   char ret_head[TRPI_MANAGEMENT_HEAD_BYTES]);
 

@@ -28,6 +28,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "tls/digest.h"
 #include "tls/tls.h"
 
 #define STACK_BYTES (512u * 1024u)
@@ -96,7 +97,9 @@ settings_copy(trpi_management *m, const trpi_management_options *options)
                                           .readers_count = options->readers_count,
                                           .writers = m->writers,
                                           .writers_count = options->writers_count,
-                                          .tokens = &m->tokens };
+                                          .tokens = &m->tokens,
+                                          .sessions = &m->sessions };
+    m->world = options->world;
     m->connections_max = options->connections_max;
     m->request_ms = options->request_ms;
     m->streams_max = options->streams_max;
@@ -374,6 +377,27 @@ trpi_management_tokens_set(trpi_management *management, const trpi_management_to
     pthread_mutex_unlock(&management->lock);
 }
 
+uint64_t
+trpi_management_now_ms(const trpi_management *m)
+{
+    return m->world != NULL ? trpi_world_mono_ns(m->world) / 1000000u : 0;
+}
+
+trp_err
+trpi_management_code(trpi_management *management, char ret_code[TRPI_MANAGEMENT_SECRET_TEXT])
+{
+    uint8_t random[TRPI_MANAGEMENT_SECRET_BYTES];
+    if (!trpi_random(random, sizeof random)) {
+        return TRP_EIO;
+    }
+    pthread_mutex_lock(&management->lock);
+    bool ok = trpi_management_code_make(&management->sessions, trpi_management_now_ms(management),
+                                        random, ret_code);
+    pthread_mutex_unlock(&management->lock);
+    trpi_cleanse(random, sizeof random);
+    return ok ? TRP_OK : TRP_EIO;
+}
+
 void
 trpi_management_reply(trpi_management *management, uint64_t id, const char *reply)
 {
@@ -481,6 +505,14 @@ trpi_management_tokens_set(trpi_management *management, const trpi_management_to
 {
     (void)management;
     (void)tokens;
+}
+
+trp_err
+trpi_management_code(trpi_management *management, char ret_code[TRPI_MANAGEMENT_SECRET_TEXT])
+{
+    trpi_assert(management == NULL);
+    (void)ret_code;
+    return TRP_ESTATE;
 }
 
 void

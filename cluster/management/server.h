@@ -12,6 +12,7 @@
 #include "cluster/management/events.h"
 #include "cluster/management/lws.h"
 #include "cluster/management/routes.h"
+#include "cluster/management/sessions.h"
 
 /* A reply that waits for the server's thread. */
 typedef struct trpi_management_waiting {
@@ -42,6 +43,7 @@ typedef struct trpi_exchange {
     char headers[TRPI_HEADERS][TRPI_EXCHANGE_TEXT_BYTES];
     char last_event_id[TRPI_MANAGEMENT_EVENT_ID_BYTES];
     char certificate[256];
+    char session[TRPI_MANAGEMENT_SECRET_TEXT];
     char from[128];
     uint8_t *body;
     size_t body_bytes, body_wanted;
@@ -68,8 +70,11 @@ struct trpi_management {
     void *ssl_ctx;                /* the library's; the opener's, then the server's thread */
     struct trpi_tls_context *tls; /* read again, not lent yet; with the lock */
     const char **hosts, **readers, **writers;
-    trpi_management_policy policy; /* its tokens with the lock; the rest is constant */
+    trpi_management_policy policy; /* its tokens, sessions and time with the lock; the rest is
+                                    * constant */
     trpi_management_tokens tokens;
+    trpi_management_sessions sessions; /* with the lock */
+    trpi_world *world;                 /* its clock; NULL: it stands still */
     uint32_t connections_max, request_ms;
     void (*ask)(void *arg, trpi_management *management, uint64_t id, const char *command,
                 const char *from);
@@ -89,6 +94,8 @@ struct trpi_management {
     bool stopped; /* the thread has been joined: by the caller of trpi_management_stop() */
 };
 
+/* Thread: any. */
+uint64_t trpi_management_now_ms(const trpi_management *m);
 void trpi_management_replies_give(trpi_management *m);
 void trpi_management_tls_take(trpi_management *m);
 

@@ -25,6 +25,7 @@ trpi_node_command_is_quick(const trpi_control_request *request)
     case TRPI_CONTROL_METRICS:
     case TRPI_CONTROL_ALIVE:
     case TRPI_CONTROL_TOP:
+    case TRPI_CONTROL_DASHBOARD:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -44,6 +45,7 @@ trpi_node_command_is_quick(const trpi_control_request *request)
     case TRPI_CONTROL_LOGS:
     case TRPI_CONTROL_DOCTOR:
     case TRPI_CONTROL_TRACE:
+    case TRPI_CONTROL_SENDERS:
     case TRPI_CONTROL_STOP:
     case TRPI_CONTROL_READY:
     case TRPI_CONTROL_RELOAD:
@@ -124,6 +126,8 @@ static void (*const servers[])(trp_node *node, trpi_call *call) = {
     [TRPI_CONTROL_RELOAD] = trpi_node_serve_reload,
     [TRPI_CONTROL_TRACE] = trpi_node_serve_trace,
     [TRPI_CONTROL_TOP] = trpi_node_serve_top,
+    [TRPI_CONTROL_DASHBOARD] = trpi_node_serve_dashboard,
+    [TRPI_CONTROL_SENDERS] = trpi_node_serve_senders,
     [TRPI_CONTROL_DRAIN] = trpi_node_serve_drain,
     [TRPI_CONTROL_UNDRAIN] = trpi_node_serve_undrain,
 };

@@ -61,6 +61,8 @@ static const struct {
     { "reload", TRPI_CONTROL_RELOAD, false },
     { "trace", TRPI_CONTROL_TRACE, false },
     { "top", TRPI_CONTROL_TOP, false },
+    { "dashboard", TRPI_CONTROL_DASHBOARD, false },
+    { "senders", TRPI_CONTROL_SENDERS, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -468,6 +470,8 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
         request->type = request->type ? request->type : "string";
         return request->path ? payload_take(request, refusal)
                              : field_refuse(refusal, "path", "missing");
+    case TRPI_CONTROL_SENDERS:
+        return request->path ? TRP_OK : field_refuse(refusal, "path", "missing");
     case TRPI_CONTROL_FAULT:
         return fault_check(request, refusal);
     case TRPI_CONTROL_STOP:
@@ -494,6 +498,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_ALIVE:
     case TRPI_CONTROL_RELOAD:
     case TRPI_CONTROL_TOP:
+    case TRPI_CONTROL_DASHBOARD:
         return TRP_OK;
     case TRPI_CONTROL_LOGS:
         return level_check(request, refusal) != TRP_OK ? TRP_EINVAL

@@ -51,7 +51,9 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_TRACE,
     TRPI_CONTROL_TOP,
     TRPI_CONTROL_DRAIN,
-    TRPI_CONTROL_UNDRAIN
+    TRPI_CONTROL_UNDRAIN,
+    TRPI_CONTROL_DASHBOARD,
+    TRPI_CONTROL_SENDERS
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

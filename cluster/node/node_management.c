@@ -218,6 +218,12 @@ has_tls(const trpi_config *config)
            !trpi_host_is_loopback(trpi_config_text(config, "management.bind"));
 }
 
+bool
+trpi_node_management_has_tls(const trp_node *node)
+{
+    return has_tls(node->config);
+}
+
 static trp_err __attribute__((format(printf, 2, 3)))
 keys_refuse(trpi_config_error *ret_error, const char *format, ...)
 {
@@ -361,6 +367,7 @@ trpi_node_management_start(trp_node *node, trp_node_error *ret_error)
         .request_ms = (uint32_t)trpi_config_int(config, "management.request-timeout"),
         .streams_max = (uint32_t)trpi_config_int(config, "management.streams-max"),
         .uid = trpi_system_self(node->system)->uid,
+        .world = trpi_system_world(node->system),
         .ask = request_ask,
         .arg = node,
     };

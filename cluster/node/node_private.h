@@ -185,8 +185,10 @@ bool trpi_node_journal_add(trp_node *node, cJSON *reply, cJSON *problems);
 /* control_reach.c */
 void trpi_node_serve_reach(trp_node *node, trpi_call *call);
 void trpi_node_serve_singleton(trp_node *node, trpi_call *call);
-void trpi_node_serve_topics(trp_node *node, trpi_call *call); /* control_topics.c */
-void trpi_node_serve_top(trp_node *node, trpi_call *call);    /* control_top.c */
+void trpi_node_serve_dashboard(trp_node *node, trpi_call *call); /* control_dashboard.c */
+void trpi_node_serve_senders(trp_node *node, trpi_call *call);   /* control_senders.c */
+void trpi_node_serve_topics(trp_node *node, trpi_call *call);    /* control_topics.c */
+void trpi_node_serve_top(trp_node *node, trpi_call *call);       /* control_top.c */
 /* Hand-overs that hang: texts for status, rows of "reasons" for why. false: no memory. */
 bool trpi_node_singletons_problems(trp_node *node, cJSON *problems);
 bool trpi_node_singletons_why(trp_node *node, cJSON *reply);

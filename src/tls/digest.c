@@ -7,6 +7,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/rand.h>
 
 #include "base/assert.h"
 
@@ -24,6 +25,13 @@ bool
 trpi_equal_secret(const void *a, const void *b, size_t bytes)
 {
     return CRYPTO_memcmp(a, b, bytes) == 0;
+}
+
+bool
+trpi_random(void *ret_bytes, size_t bytes)
+{
+    trpi_assert(bytes <= INT32_MAX);
+    return RAND_bytes(ret_bytes, (int)bytes) == 1;
 }
 
 void

@@ -1,8 +1,9 @@
 /* management_fuzz.c - a request to the management API, and a node's reply to what it asked.
  *
  * The input is a byte of flags, then a line each for method, path, query, Host, Origin,
- * Authorization, content type and certificate; an empty one is an absent header. The rest is the
- * body, and also the reply of the node.
+ * Authorization, content type and certificate; an empty one is an absent header. With the flag
+ * COOKIES a line with the Cookie header follows. The rest is the body, and also the reply of the
+ * node.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,11 +14,12 @@
 #include "base/json.h"
 #include "cluster/management/access.h"
 #include "cluster/management/routes.h"
+#include "cluster/management/sessions.h"
 #include "cluster/node/control_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { LOCAL = 1, READ_ONLY = 2, LINES = 8 };
+enum { LOCAL = 1, READ_ONLY = 2, COOKIES = 4, LINES = 8, PORT = 8558 };
 #define TOKEN "0123456789abcdef0123456789abcdef"
 
 /* Can the answer be written, and is it one object? */
@@ -54,7 +56,7 @@ command_check(const trpi_management_policy *policy, const trpi_management_reques
         trpi_assert(forwarded ? !is_write || plan->is_write : is_write == plan->is_write);
         trpi_assert(!is_write || forwarded || !parsed.wait);
         trpi_assert(plan->wait_ms == 0 || request->authorization != NULL ||
-                    request->certificate != NULL);
+                    request->certificate != NULL || request->session != NULL);
         trpi_control_request_fini(&parsed);
     }
     if (plan->is_write) {
@@ -63,8 +65,31 @@ command_check(const trpi_management_policy *policy, const trpi_management_reques
                     strstr(request->authorization, TOKEN) != NULL);
     }
     if (!policy->is_local) {
-        trpi_assert(request->authorization != NULL || request->certificate != NULL);
+        trpi_assert(request->authorization != NULL || request->certificate != NULL ||
+                    request->session != NULL);
     }
+}
+
+/* The server answers by itself: with a session, or the events that it has. */
+static void
+own_check(const trpi_management_plan *plan)
+{
+    trpi_assert(plan->command[0] == '\0' && !plan->is_write);
+    trpi_assert(plan->operation == TRPI_MANAGEMENT_EVENT_LOG
+                    ? plan->count > 0 && plan->event_bits != 0
+                    : strlen(plan->subject) < TRPI_MANAGEMENT_FIELD_BYTES_MAX);
+}
+
+/* Take the next line of what is left. */
+static char *
+line_take(char **at, char *end)
+{
+    char *line = *at, *line_end = memchr(line, '\n', (size_t)(end - line));
+    *at = line_end != NULL ? line_end + 1 : end;
+    if (line_end != NULL) {
+        *line_end = '\0';
+    }
+    return line;
 }
 
 int
@@ -72,6 +97,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = { "reader.example" };
     static trpi_management_tokens tokens;
+    static trpi_management_sessions sessions;
+    static char secret[TRPI_MANAGEMENT_SECRET_TEXT]; /* of 32 bytes 0 */
     const char *lines[LINES];
     if (size == 0) {
         return 0;
@@ -79,6 +106,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (tokens.count == 0) {
         trpi_assert(trpi_management_tokens_add(&tokens, TOKEN, strlen(TOKEN),
                                                TRPI_MANAGEMENT_WRITER) == TRP_OK);
+        const uint8_t none[TRPI_MANAGEMENT_SECRET_BYTES] = { 0 };
+        trpi_assert(trpi_management_code_make(&sessions, 0, none, secret) &&
+                    trpi_management_sessions_open(&sessions, secret, 0, none, secret));
     }
     char *text = trpi_alloc(size);
     trpi_assert(text != NULL);
@@ -86,24 +116,27 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size - 1] = '\0';
     char *at = text, *end = text + size - 1;
     for (size_t i = 0; i < LINES; i++) {
-        char *line_end = memchr(at, '\n', (size_t)(end - at));
-        lines[i] = at;
-        at = line_end != NULL ? line_end + 1 : end;
-        if (line_end != NULL) {
-            *line_end = '\0';
-        }
+        lines[i] = line_take(&at, end);
     }
     trpi_management_policy policy = { .bound = "127.0.0.1",
                                       .is_local = (data[0] & LOCAL) != 0,
                                       .read_only = (data[0] & READ_ONLY) != 0,
                                       .readers = names,
                                       .readers_count = 1,
-                                      .tokens = &tokens };
+                                      .tokens = &tokens,
+                                      .sessions = &sessions,
+                                      .now_ms = 1 };
     trpi_management_request request = { .method = lines[0], .path = lines[1], .query = lines[2] };
     const char **headers[] = { &request.host, &request.origin, &request.authorization,
                                &request.content_type, &request.certificate };
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         *headers[i] = lines[3 + i][0] != '\0' ? lines[3 + i] : NULL;
+    }
+    char session[TRPI_MANAGEMENT_SECRET_TEXT];
+    if ((data[0] & COOKIES) != 0 &&
+        trpi_management_cookie_get(line_take(&at, end), PORT, session)) {
+        trpi_assert(strlen(session) == TRPI_MANAGEMENT_SECRET_TEXT - 1);
+        request.session = session;
     }
     request.body = (const uint8_t *)at;
     request.body_bytes = (size_t)(end - at);
@@ -111,6 +144,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     trpi_management_plan_make(&policy, &request, &plan);
     if (plan.operation == 0) {
         answer_check(&plan.answer);
+    } else if (plan.operation == TRPI_MANAGEMENT_SESSION ||
+               plan.operation == TRPI_MANAGEMENT_EVENT_LOG) {
+        own_check(&plan);
     } else {
         trpi_management_answer answer = { 0 };
         command_check(&policy, &request, &plan);

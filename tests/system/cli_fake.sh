@@ -42,6 +42,7 @@ shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"
 doctor {"ok":true,"selfNode":"$A","healthy":false,"failures":1,"warnings":1,"findings":[{"id":"joined","level":"ok","evidence":"this node is Up","advice":null,"page":"docs/doctor.md"},{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"},{"id":"clock","level":"warn","evidence":"B is 1.8 s ahead","advice":"start a time service","page":"docs/doctor.md"}],"elapsedMs":1100}
 metrics {"ok":true,"families":[{"name":"troupe_actors","type":"gauge","help":"Actors.","samples":[{"value":1204}]},{"name":"troupe_dead_letters_total","type":"counter","help":"Lost.","samples":[{"labels":{"reason":"no-such-actor"},"value":3}]},{"name":"troupe_wait_seconds","type":"histogram","help":"Waits.","buckets":[{"le":0.1,"count":3}],"count":4,"sum":1.5}]}
 stop {"ok":true,"path":"$A/user/a","action":"stop","dryRun":false}
+dashboard {"ok":true,"url":"http://127.0.0.1:8558/dashboard#code=0123","expiresMs":60000}
 top {"ok":true,"selfNode":"$A","system":"demo","actors":1204,"handled":"17000","deadLetters":"3","walkAgeMs":310.5,"active":3,"suspended":1,"overloaded":1,"rows":[{"path":"/user/vault","behaviour":"vault","dispatcher":"default","messagesPerS":0,"mailbox":null,"ageMs":61000,"waitMs":null,"runMs":null,"heldMs":62000,"suspended":false,"handled":"7"},{"path":"/user/orders/w-3","behaviour":"order","dispatcher":"default","messagesPerS":1900.4,"mailbox":3100,"ageMs":null,"waitMs":2.14,"runMs":0.41,"heldMs":null,"suspended":true,"handled":"16000"}]}
 deadletters {"ok":true,"selfNode":"$A","total":1204,"byReason":{"no-such-actor":1000,"mailbox-full":204},"deadLetters":[{"number":"1203","time":"2026-11-20T12:04:10.113Z","reason":"no-such-actor","type":"bank.add","bytes":24,"sender":"/user/client","recipient":"/user/countr","nearest":"/user/counter"},{"number":"1204","time":"2026-11-20T12:04:11.870Z","reason":"told-to-nobody","type":null,"bytes":1180,"sender":null,"recipient":null,"nearest":null}],"missed":3,"next":"1204"}
 logs {"ok":true,"selfNode":"$A","lines":[{"number":"17","timestamp":"2026-11-20T12:04:10.113Z","severityText":"warning","severityNumber":13,"scope":{"name":"vault"},"body":"the vault is open door=7","attributes":{"door":"7"}}],"missed":1,"next":"17"}
@@ -242,6 +243,10 @@ is stop_prints_the_path "$(cat "$work/out")" "stop: $A/user/a"
 expect kill_is_planned 0 good kill /user/a --dry-run
 has kill_is_a_word_of_the_request '"action":"kill","dryRun":true' "$work/requests"
 # LIFE-15
+expect dashboard_prints_the_address 0 good dashboard
+is dashboard_prints_nothing_else "$(cat "$work/out")" "http://127.0.0.1:8558/dashboard#code=0123"
+expect dashboard_json 0 good dashboard -o json
+is_json dashboard_is_json && has dashboard_says_how_long_it_is_good '"expiresMs": 60000'
 expect top_table 0 good top
 is top_has_the_most_urgent_first "$(cat "$work/out")" "demo@10.0.0.1:2552  1,204 actors  3 active  0 msg/s  dead letters 3
 PATH              MSG/S  MBOX   AGE    WAIT   RUN    BEHAVIOUR  NOW

@@ -395,6 +395,7 @@ tests_unit_management_management_tests_SOURCES = \
 	tests/unit/management/form_test.c \
 	tests/unit/management/forward_test.c \
 	tests/unit/management/routes_test.c \
+	tests/unit/management/sessions_test.c \
 	tests/unit/management/tell_test.c \
 	tests/unit/management/stream_test.c
 

@@ -171,10 +171,42 @@ an_event_that_is_lost_cuts_all_readers_off(void)
     trpi_management_feed_fini(&feed);
 }
 
+static void
+listed(uint32_t bits, uint32_t count, const char *text)
+{
+    char *list = trpi_management_feed_list(&feed, bits, count);
+    UNIT_TEXT(list, text);
+    cJSON_free(list);
+}
+
+static void
+the_log_has_the_last_events_of_its_types_with_their_ids(void)
+{
+    static const char first[] = "{\"id\":\"7-1\",\"event\":{\"type\":\"ClusterShuttingDown\"}}";
+    static const char third[] = "{\"id\":\"7-3\",\"event\":{\"type\":\"ClusterShuttingDown\"}}";
+    char text[200];
+    trpi_management_feed_init(&feed, 7);
+    listed(ALL, 10, "{\"complete\":true,\"events\":[]}");
+    trpi_management_feed_add(&feed, SHUT);
+    trpi_management_feed_add(&feed, SEEN);
+    trpi_management_feed_add(&feed, SHUT);
+    (void)snprintf(text, sizeof text, "{\"complete\":true,\"events\":[%s,%s]}", first, third);
+    listed(ALL, 10, text);
+    listed(ALL, 2, text);
+    (void)snprintf(text, sizeof text, "{\"complete\":true,\"events\":[%s]}", third);
+    listed(ALL, 1, text);
+    listed(ALL, 0, "{\"complete\":true,\"events\":[]}");
+    trpi_management_feed_add(&feed, NULL);
+    trpi_management_feed_add(&feed, SEEN);
+    listed(ALL, 10, "{\"complete\":false,\"events\":[]}");
+    trpi_management_feed_fini(&feed);
+}
+
 UNIT_BEGIN("events")
 UNIT(types_are_akkas_and_their_groups)
 UNIT(an_event_has_akkas_keys_beside_ours)
 UNIT(a_reader_that_comes_back_is_given_what_it_has_missed)
 UNIT(a_reader_behind_the_limit_is_cut_off_and_one_at_it_is_not)
 UNIT(an_event_that_is_lost_cuts_all_readers_off)
+UNIT(the_log_has_the_last_events_of_its_types_with_their_ids)
 UNIT_END

@@ -132,6 +132,13 @@ topics_are_listed_and_published_to(void)
     r = accepted("{\"cmd\":\"top\"}");
     UNIT_EQUAL(r.command, TRPI_CONTROL_TOP);
     trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"dashboard\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_DASHBOARD);
+    trpi_control_request_fini(&r);
+    refused("{\"cmd\":\"senders\"}", 64, "field 'path': missing");
+    r = accepted("{\"cmd\":\"senders\",\"path\":\"/user/a\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_SENDERS);
+    trpi_control_request_fini(&r);
     r = accepted("{\"cmd\":\"topics\",\"path\":\"weather/*\"}");
     UNIT_TEXT(r.path, "weather/*");
     trpi_control_request_fini(&r);
