@@ -10,6 +10,17 @@
 
 #include "tests/unit/endpoint/talker.h"
 
+/* Addresses that no other run of this suite has. */
+static const char *
+own_address(const char *scheme, const char *name)
+{
+    static char addresses[4][96];
+    static unsigned next;
+    char *address = addresses[next++ % 4];
+    snprintf(address, sizeof addresses[0], "%s%s-%d", scheme, name, (int)getpid());
+    return address;
+}
+
 static void
 send_hello(trp_ctx *ctx, talker *t)
 {
@@ -116,13 +127,12 @@ a_pusher_waits_for_a_puller_and_refuses_beyond_its_mark(void)
     trp_system *system = stage_open();
     talker *t = talker_new("p", TRP_NNG_PUSH);
     nng_socket pull = plain_open(nng_pull0_open);
-    t->options.listen = "ipc:///tmp/troupe-nng-push.ipc";
+    t->options.listen = own_address("ipc:///tmp/", "troupe-nng-push");
     t->options.send_max = 1; /* one waits behind the one that nng has */
-    unlink("/tmp/troupe-nng-push.ipc");
     talker_start(system, t);
     talker_do(system, t, send_three);
     STAGE_EXPECT("p:failed(3,TRP_EAGAIN)");
-    UNIT_EQUAL(nng_dial(pull, "ipc:///tmp/troupe-nng-push.ipc", NULL, 0), 0);
+    UNIT_EQUAL(nng_dial(pull, t->options.listen, NULL, 0), 0);
     UNIT_TRUE(plain_gets(pull, "task"));
     UNIT_TRUE(plain_gets(pull, "task"));
     STAGE_EXPECT("p:failed(3,TRP_EAGAIN) p:sent(1) p:sent(2)");
@@ -212,8 +222,8 @@ a_pair_speaks_both_ways(void)
     trp_system *system = stage_open();
     talker *t = talker_new("p", TRP_NNG_PAIR);
     nng_socket pair = plain_open(nng_pair0_open);
-    UNIT_EQUAL(nng_listen(pair, "abstract://troupe-pair-test", NULL, 0), 0);
-    t->options.dial = "abstract://troupe-pair-test";
+    t->options.dial = own_address("abstract://", "troupe-pair");
+    UNIT_EQUAL(nng_listen(pair, t->options.dial, NULL, 0), 0);
     talker_start(system, t);
     talker_do(system, t, send_hello);
     UNIT_TRUE(plain_gets(pair, "hello world"));
@@ -362,17 +372,16 @@ an_address_in_use_closes_the_second_socket_with_a_reason(void)
     trp_system *system = stage_open();
     talker *a = talker_new("a", TRP_NNG_PULL), *b = talker_new("b", TRP_NNG_PULL),
            *c = talker_new("c", TRP_NNG_PULL), *d = talker_new("d", TRP_NNG_PUSH);
-    a->options.listen = "tcp://127.0.0.1:0 ipc:///tmp/troupe-nng-used.ipc";
-    unlink("/tmp/troupe-nng-used.ipc");
+    a->options.listen = own_address("tcp://127.0.0.1:0 ipc:///tmp/", "troupe-nng-used");
     talker_start(system, a);
     UNIT_WAIT(atomic_load(&a->opened) == 1, 60000);
     b->options.listen = a->address;
-    c->options.listen = "ipc:///tmp/troupe-nng-used.ipc";
+    c->options.listen = own_address("ipc:///tmp/", "troupe-nng-used");
     talker_start(system, b);
     STAGE_EXPECT("b:closed(TRP_EADDRINUSE)");
     talker_start(system, c);
     STAGE_EXPECT("b:closed(TRP_EADDRINUSE) c:closed(TRP_EADDRINUSE)");
-    d->options.dial = "ipc:///tmp/troupe-nng-used.ipc"; /* the first one still listens */
+    d->options.dial = c->options.listen; /* the first one still listens */
     talker_start(system, d);
     talker_do(system, d, send_hello);
     UNIT_WAIT(stage_has("a:got(hello world)"), 60000);
