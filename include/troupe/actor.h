@@ -578,6 +578,14 @@ TRP_API TRP_MUST_CHECK trp_err trp_timer_repeat(trp_ctx *ctx, uint64_t key, uint
  * Source:    SCH-8.  Since: 0.1 */
 TRP_API void trp_timer_cancel(trp_ctx *ctx, uint64_t key);
 
+/* Return non-zero if there is a timer of this key. One that has fired is set still until its last
+ * message is handled.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SCH-8, FSM-10.  Since: 0.2 */
+TRP_API int trp_timer_is_set(const trp_ctx *ctx, uint64_t key);
+
 /* Be told trp_receive_timeout after ms without a message; it repeats; 0 is off.
  *
  * Errors:    none

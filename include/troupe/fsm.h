@@ -330,14 +330,6 @@ TRP_API void trp_fsm_timer_cancel(trp_ctx *ctx, const char *name);
  * Source:    FSM-10.  Since: 0.2 */
 TRP_API int trp_fsm_timer_is_active(const trp_ctx *ctx, const char *name);
 
-/* Return non-zero if there is a timer of this key (trp_timer_once), as trp_fsm_timer_is_active()
- * says of a name. For any actor.
- *
- * Errors:    none
- * Thread:    actor (inside ctx's behaviour only).
- * Source:    FSM-10.  Since: 0.2 */
-TRP_API int trp_timer_is_set(const trp_ctx *ctx, uint64_t key);
-
 /* ---- looking at it -------------------------------------------------------------------------- */
 
 /* Return the present state, and its name. In a hook it is still the one that is left.

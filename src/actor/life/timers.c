@@ -20,8 +20,6 @@
 
 #include <string.h>
 
-#include <troupe/fsm.h> /* trp_timer_is_set() */
-
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/payload.h"
