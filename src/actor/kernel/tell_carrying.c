@@ -8,15 +8,21 @@
 
 #include "actor/kernel/trailer.h"
 
-/* ---- interactions ---------------------------------------------------------------------------- */
+/* An interaction or a trace that takes the place of the one that is carried. own NULL: none does,
+ * and the message is part of none. */
+typedef struct part {
+    uint64_t bit;    /* TRPI_CARRIES_* */
+    const void *own; /* a trp_interaction, or a trp_trace */
+} part;
 
-/* Return what is carried, with this interaction, or without any, in place of its own. */
+/* Return what is carried, with this part in place of its own of the kind; NULL: then nothing. */
 static const trpi_trailer *
-carried_in(const trp_ctx *ctx, const trp_interaction *interaction, trpi_trailer *room)
+carried_with(const trp_ctx *ctx, part with, trpi_trailer *room)
 {
-    uint64_t rest = ctx->carried == NULL ? 0 : ctx->carried->carries & TRPI_CARRIES_TRACE;
+    uint64_t both = TRPI_CARRIES_INTERACTION | TRPI_CARRIES_TRACE;
+    uint64_t rest = ctx->carried == NULL ? 0 : ctx->carried->carries & both & ~with.bit;
 
-    if (interaction == NULL && rest == 0) {
+    if (with.own == NULL && rest == 0) {
         return NULL;
     }
     memset(room, 0, sizeof *room);
@@ -24,22 +30,47 @@ carried_in(const trp_ctx *ctx, const trp_interaction *interaction, trpi_trailer 
         *room = *ctx->carried;
     }
     room->carries = rest;
-    if (interaction != NULL) {
-        room->interaction = *interaction;
-        room->carries |= TRPI_CARRIES_INTERACTION;
+    if (with.own != NULL && with.bit == TRPI_CARRIES_INTERACTION) {
+        room->interaction = *(const trp_interaction *)with.own;
+        room->carries |= with.bit;
+    } else if (with.own != NULL) {
+        room->trace = *(const trp_trace *)with.own;
+        room->parent = room->net_ns = room->sent_ns = 0;
+        room->carries |= with.bit;
     }
     return room;
+}
+
+/* Do as trpi_tell(), as part of this. */
+static void
+tell_with(trp_ctx *ctx, trp_ref to, trp_ref sender, part with, const trp_type *type,
+          const void *payload, size_t bytes)
+{
+    trpi_trailer room;
+    const trpi_trailer *before = trpi_carry(ctx, carried_with(ctx, with, &room));
+
+    trpi_tell(ctx, to, sender, type, payload, bytes);
+    (void)trpi_carry(ctx, before);
+}
+
+static void
+system_tell_with(trp_system *system, trp_ref to, trp_ref sender, part with, const trp_type *type,
+                 const void *payload, size_t bytes)
+{
+    if (trpi_system_is_valid(system)) {
+        trp_ctx *ctx = trpi_enter(system);
+
+        tell_with(ctx, to, sender, with, type, payload, bytes);
+        trpi_leave(ctx);
+    }
 }
 
 void
 trp_tell_in(trp_ctx *ctx, trp_ref to, const trp_interaction *interaction, const trp_type *type,
             const void *payload, size_t bytes)
 {
-    trpi_trailer room;
-    const trpi_trailer *before = trpi_carry(ctx, carried_in(ctx, interaction, &room));
-
-    trpi_tell(ctx, to, ctx->self, type, payload, bytes);
-    (void)trpi_carry(ctx, before);
+    tell_with(ctx, to, ctx->self, (part){ TRPI_CARRIES_INTERACTION, interaction }, type, payload,
+              bytes);
 }
 
 void
@@ -47,70 +78,22 @@ trp_system_tell_in(trp_system *system, trp_ref to, trp_ref sender,
                    const trp_interaction *interaction, const trp_type *type, const void *payload,
                    size_t bytes)
 {
-    const trpi_trailer *before;
-    trpi_trailer room;
-    trp_ctx *ctx;
-
-    if (!trpi_system_is_valid(system)) {
-        return;
-    }
-    ctx = trpi_enter(system);
-    before = trpi_carry(ctx, carried_in(ctx, interaction, &room));
-    trpi_tell(ctx, to, sender, type, payload, bytes);
-    (void)trpi_carry(ctx, before);
-    trpi_leave(ctx);
-}
-
-/* ---- traces ---------------------------------------------------------------------------------- */
-
-/* Return what is carried, as part of this trace, or of none, in place of its own. */
-static const trpi_trailer *
-carried_traced(const trp_ctx *ctx, const trp_trace *trace, trpi_trailer *room)
-{
-    uint64_t rest = ctx->carried == NULL ? 0 : ctx->carried->carries & TRPI_CARRIES_INTERACTION;
-
-    if (trace == NULL && rest == 0) {
-        return NULL;
-    }
-    memset(room, 0, sizeof *room);
-    if (rest != 0) {
-        room->interaction = ctx->carried->interaction;
-    }
-    room->carries = rest;
-    if (trace != NULL) {
-        room->trace = *trace;
-        room->carries |= TRPI_CARRIES_TRACE;
-    }
-    return room;
+    system_tell_with(system, to, sender, (part){ TRPI_CARRIES_INTERACTION, interaction }, type,
+                     payload, bytes);
 }
 
 void
 trp_tell_traced(trp_ctx *ctx, trp_ref to, const trp_trace *trace, const trp_type *type,
                 const void *payload, size_t bytes)
 {
-    trpi_trailer room;
-    const trpi_trailer *before = trpi_carry(ctx, carried_traced(ctx, trace, &room));
-
-    trpi_tell(ctx, to, ctx->self, type, payload, bytes);
-    (void)trpi_carry(ctx, before);
+    tell_with(ctx, to, ctx->self, (part){ TRPI_CARRIES_TRACE, trace }, type, payload, bytes);
 }
 
 void
 trp_system_tell_traced(trp_system *system, trp_ref to, trp_ref sender, const trp_trace *trace,
                        const trp_type *type, const void *payload, size_t bytes)
 {
-    const trpi_trailer *before;
-    trpi_trailer room;
-    trp_ctx *ctx;
-
-    if (!trpi_system_is_valid(system)) {
-        return;
-    }
-    ctx = trpi_enter(system);
-    before = trpi_carry(ctx, carried_traced(ctx, trace, &room));
-    trpi_tell(ctx, to, sender, type, payload, bytes);
-    (void)trpi_carry(ctx, before);
-    trpi_leave(ctx);
+    system_tell_with(system, to, sender, (part){ TRPI_CARRIES_TRACE, trace }, type, payload, bytes);
 }
 
 trp_msg *
