@@ -427,13 +427,16 @@ answer_take(trpi_transfer *t, cJSON **ret_final)
 int
 trpi_transfer_begin(trpi_transfer *t, trpi_cli *cli)
 {
-    static const trpi_curl *curl; /* loaded once; this program has one thread */
+    char why[640];
     *t = (trpi_transfer){ .cli = cli };
     int code = target_check(t);
-    curl = curl != NULL || code != 0 ? curl : trpi_curl_get();
+    const trpi_curl *curl = code == 0 ? trpi_curl_get(why, sizeof why) : NULL;
     t->curl = curl;
-    if (code != 0 || curl == NULL) {
-        return code != 0 ? code : TRPI_CTL_EXIT_UNREACHABLE;
+    if (code != 0) {
+        return code;
+    }
+    if (curl == NULL) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "--endpoint needs libcurl: %s", why);
     }
     (void)snprintf(cli->path, sizeof cli->path, "%s", trpi_cli_text(cli, TRPI_CLI_ENDPOINT));
     t->easy = curl->curl_easy_init();

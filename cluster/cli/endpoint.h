@@ -5,7 +5,7 @@
 #ifdef HAVE_LIBCURL
 
 #include "cluster/cli/cli.h"
-#include "cluster/cli/curl.h"
+#include "base/curl.h"
 
 typedef struct trpi_transfer {
     trpi_cli *cli;

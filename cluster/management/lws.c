@@ -2,16 +2,13 @@
  *
  * Why.   A node whose management API is off shall neither wait for libwebsockets at its start nor
  *        need it, nor have its memory.
- * Must hold. It is never unloaded: OpenSSL may have functions of it. Its structs are those of the
- *        header, so a library of another minor version is refused.
+ * Must hold. Its structs are those of the header, so a library of another minor version is refused.
  * Tests. tests/system/management.sh
  */
 #include "cluster/management/lws.h"
 
 #ifdef HAVE_LIBWEBSOCKETS
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,54 +27,29 @@
 #define HEADER_VERSION                                                                             \
     NUMBER_OF(LWS_LIBRARY_VERSION_MAJOR) "." NUMBER_OF(LWS_LIBRARY_VERSION_MINOR) "."
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static trpi_lws functions;  /* written once, by library_load() */
-static const char *missing; /* the first function that it lacks; "": the library itself */
-static char reason[512];
-
-static void
-library_load(void)
-{
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-
-    if (library == NULL) {
-        const char *why = dlerror();
-        (void)snprintf(reason, sizeof reason, "%s", why != NULL ? why : "unknown");
-        missing = "";
-        return;
-    }
-#define LOAD(name)                                                                                 \
-    *(void **)&functions.name = dlsym(library, #name);                                             \
-    if (functions.name == NULL && missing == NULL) {                                               \
-        missing = #name;                                                                           \
-    }
-    TRPI_LWS_FUNCTIONS(LOAD)
-#undef LOAD
-    if (missing == NULL && strncmp(functions.lws_get_library_version(), HEADER_VERSION,
-                                   sizeof HEADER_VERSION - 1) != 0) {
-        missing = "version " HEADER_VERSION "*";
-    }
-}
+static trpi_lws functions;
+static const char *const names[] = { TRPI_LWS_FUNCTIONS(TRPI_LIBRARY_NAME) };
+static trpi_loaded_library library = { .file = LIBRARY,
+                                       .package = DEBIAN_PACKAGE,
+                                       .names = names,
+                                       .count = sizeof names / sizeof names[0],
+                                       .functions = &functions };
 
 const trpi_lws *
 trpi_lws_get(char *why, size_t why_bytes)
 {
-    (void)pthread_once(&once, library_load);
-    if (missing == NULL) {
-        return &functions;
+    if (!trpi_library_open(&library, why, why_bytes)) {
+        return NULL;
     }
-    if (missing[0] == '\0') {
+    if (strncmp(functions.lws_get_library_version(), HEADER_VERSION, sizeof HEADER_VERSION - 1) !=
+        0) {
         (void)snprintf(why, why_bytes,
-                       LIBRARY " cannot be loaded (%s): install it (apt-get install " DEBIAN_PACKAGE
-                               ")",
-                       reason);
-    } else {
-        (void)snprintf(
-            why, why_bytes,
-            LIBRARY " has no %s: it is not the one that this was built with (" DEBIAN_PACKAGE ")",
-            missing);
+                       LIBRARY " is not version " HEADER_VERSION
+                               "*: it is not the one that this was built with (" DEBIAN_PACKAGE
+                               ")");
+        return NULL;
     }
-    return NULL;
+    return &functions;
 }
 
 #endif

@@ -10,6 +10,8 @@
 #include <libwebsockets.h>
 #include <stddef.h>
 
+#include "base/loaded_library.h"
+
 #define TRPI_LWS_FUNCTIONS(F)                                                                      \
     F(lws_callback_on_writable)                                                                    \
     F(lws_cancel_service)                                                                          \
@@ -36,9 +38,7 @@
     F(lws_write)
 
 typedef struct trpi_lws {
-#define TRPI_LWS_MEMBER(name) __typeof__(&name) name;
-    TRPI_LWS_FUNCTIONS(TRPI_LWS_MEMBER)
-#undef TRPI_LWS_MEMBER
+    TRPI_LWS_FUNCTIONS(TRPI_LIBRARY_MEMBER)
 } trpi_lws;
 
 /* Load it, once a process. NULL: it cannot be, and why says what to install. Thread: any. */

@@ -10,6 +10,8 @@
 #include <libpq-fe.h>
 #include <stddef.h>
 
+#include "base/loaded_library.h"
+
 #define TRPI_LIBPQ_FUNCTIONS(F)                                                                    \
     F(PQclear)                                                                                     \
     F(PQconnectPoll)                                                                               \
@@ -44,9 +46,7 @@
     F(PQstatus)
 
 typedef struct trpi_libpq {
-#define TRPI_LIBPQ_MEMBER(name) __typeof__(&name) name;
-    TRPI_LIBPQ_FUNCTIONS(TRPI_LIBPQ_MEMBER)
-#undef TRPI_LIBPQ_MEMBER
+    TRPI_LIBPQ_FUNCTIONS(TRPI_LIBRARY_MEMBER)
 } trpi_libpq;
 
 /* Load it, once a process. NULL: it cannot be, and why says what to install. */

@@ -19,6 +19,7 @@ tests_unit_base_base_tests_SOURCES = \
 	tests/unit/base/err_test.c \
 	tests/unit/base/hash_test.c \
 	tests/unit/base/json_test.c \
+	tests/unit/base/loaded_library_test.c \
 	tests/unit/base/net_test.c \
 	tests/unit/base/payload_test.c \
 	tests/unit/base/sized_test.c \

@@ -1,11 +1,14 @@
-/* curl.h - libcurl, loaded by `--endpoint` alone. The one file that includes its header. */
-#ifndef TRPI_CLI_CURL_H
-#define TRPI_CLI_CURL_H
+/* curl.h - libcurl, opened by what sends a request over HTTP: `troupe --endpoint`, and a node that
+ * exports traces. The one file that includes its header. */
+#ifndef TRPI_BASE_CURL_H
+#define TRPI_BASE_CURL_H
 
 #ifdef HAVE_LIBCURL
 
 #define CURL_DISABLE_TYPECHECK /* its macros cannot be called by pointer */
 #include <curl/curl.h>
+
+#include "base/loaded_library.h"
 
 #define TRPI_CURL_FUNCTIONS(F)                                                                     \
     F(curl_easy_cleanup)                                                                           \
@@ -21,13 +24,11 @@
     F(curl_slist_free_all)
 
 typedef struct trpi_curl {
-#define TRPI_CURL_MEMBER(name) __typeof__(&name) name;
-    TRPI_CURL_FUNCTIONS(TRPI_CURL_MEMBER)
-#undef TRPI_CURL_MEMBER
+    TRPI_CURL_FUNCTIONS(TRPI_LIBRARY_MEMBER)
 } trpi_curl;
 
-/* Load it. NULL, with what to install printed: 69. */
-const trpi_curl *trpi_curl_get(void);
+/* Load it, once a process. NULL: it cannot be, and why says what to install. Thread: any. */
+const trpi_curl *trpi_curl_get(char *why, size_t why_bytes);
 
 #endif
 #endif
