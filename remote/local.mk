@@ -16,7 +16,7 @@ troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 	remote/association/association.c remote/association/events.c remote/association/lane.c \
 	remote/association/spread.c remote/association/fence.c remote/association/graceful_close.c \
 	remote/association/lane_dial.c remote/association/conn.c remote/association/conn_write.c \
-	remote/association/peer.c remote/association/peer_check.c remote/association/tick.c remote/association/inbound.c remote/association/inbound_tell.c remote/association/route.c remote/association/route_again.c remote/association/traced.c \
+	remote/association/peer.c remote/association/peer_check.c remote/association/tick.c remote/association/inbound.c remote/association/inbound_tell.c remote/association/route.c remote/association/route_again.c remote/association/selection.c remote/association/traced.c \
 	remote/association/route_lane.c remote/association/credit.c remote/association/receiver.c \
 	remote/association/hold.c remote/association/signal.c remote/association/refusal.c \
 	remote/association/clients.c remote/association/doors.c remote/association/untrusted.c remote/association/strangers.c remote/association/pending.c \

@@ -96,7 +96,8 @@ request_send(trp_mediator *m, mediator_request *request, const char *name, const
     }
     request_write(payload, request, name, group, c);
     trp_ctx *ctx = trpi_enter(m->system);
-    trpi_send_as(ctx, m->actor, nobody, msg);
+    /* a subscription is no consequence of the message that was handled, a publication is */
+    trpi_send_as(ctx, m->actor, nobody, c == NULL ? msg : trpi_trail_put(ctx, msg));
     trpi_leave(ctx);
     return TRP_OK;
 }

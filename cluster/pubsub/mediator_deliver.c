@@ -103,6 +103,7 @@ shared_offer(trp_ctx *ctx, trp_ref ref, const mediator_parcel *parcel, shared *s
     }
     ((trp_msg_priv_moved *)(void *)((char *)msg + sizeof *msg))->bytes = parcel->bytes;
     trpi_msg_sign(msg, parcel->sender);
+    msg = trpi_trail_put(ctx, msg);
     err = trpi_offer_msg(ctx, ref, msg);
     if (err != TRP_OK) {
         trpi_msg_drop(msg);

@@ -117,8 +117,11 @@ static void
 gate_pass(const trpi_region *region, trp_ctx *ctx, trp_ref gate, const trpi_gate_head *head,
           trp_msg *msg)
 {
+    trpi_along along;
+    trpi_along_begin(ctx, msg, &along);
     envelope_tell(region, ctx, gate, head, sender_of(msg), trp_msg_type(msg), trp_msg_payload(msg),
                   trp_msg_bytes(msg));
+    trpi_along_end(ctx, &along);
     trpi_msg_drop(msg);
 }
 
@@ -184,6 +187,21 @@ envelope_open(const trp_msg *msg, trpi_entity_envelope *head, const char **ret_p
     return true;
 }
 
+/* Make the message that an envelope carries, in the envelope's place in its trace. */
+static trp_err
+inner_make(trp_ctx *ctx, trp_ref self, const trp_msg *msg, const trp_type *type,
+           const void *payload, size_t bytes, trp_msg **ret_inner)
+{
+    trpi_along along;
+    trp_err err = trpi_msg_restore(self, sender_of(msg), type, payload, bytes, ret_inner);
+    if (err == TRP_OK && (msg->priv_from_node_flags & TRPI_MSG_TRAILER) != 0) {
+        trpi_along_begin(ctx, msg, &along);
+        *ret_inner = trpi_trail_put(ctx, *ret_inner);
+        trpi_along_end(ctx, &along);
+    }
+    return err;
+}
+
 /* Something that the region does in the order of arrival. */
 static void
 region_tell(trp_ctx *ctx, trpi_region *region, const trpi_entity_envelope *head, const char *id,
@@ -235,9 +253,8 @@ envelope_take(trpi_sharding *sharding, trp_ctx *ctx, trp_ref self, const trp_msg
         return;
     }
     trp_err err = region == NULL ? TRP_ENOENT
-                  : type == NULL
-                      ? TRP_ENOTYPE
-                      : trpi_msg_restore(self, sender_of(msg), type, payload, bytes, &inner);
+                  : type == NULL ? TRP_ENOTYPE
+                                 : inner_make(ctx, self, msg, type, payload, bytes, &inner);
     if (err != TRP_OK) { /* gate-G1 */
         trpi_dead_letter_of(sharding->system, sender_of(msg), self,
                             err == TRP_ENOENT   ? TRP_DEAD_NO_SUCH_ACTOR

@@ -317,7 +317,7 @@ send_as(trp_ctx *ctx, const trp_entity *entity, trp_msg *msg)
         trpi_send(ctx, nobody, msg); /* a dead letter */
         return;
     }
-    trpi_entity_pass(region, ctx, entity->id, entity->id_bytes, NULL, msg);
+    trpi_entity_pass(region, ctx, entity->id, entity->id_bytes, NULL, trpi_trail_put(ctx, msg));
 }
 
 void

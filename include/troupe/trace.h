@@ -3,9 +3,9 @@
  * A message may be part of a trace. From then on the worker passes the trace on, as it does an
  * interaction: all messages that an actor tells while it handles such a message are part of it,
  * too, with a span of their own below that of the message that was being handled. This holds for
- * tells, asks and their replies, stashed messages, messages of timers that are due once, and
- * messages to other nodes that announced the feature (not those to a selection there). A hop says
- * what became of a message; the node where it ended keeps it in a ring.
+ * tells, asks and their replies, stashed messages, messages of timers that are due once, callbacks
+ * of futures and of stored events, entities, topics, and messages to other nodes that announced the
+ * feature. A hop says what became of a message; the node where it ended keeps it in a ring.
  *
  * A trace begins where the program says so (trp_tell_traced), with the context of a W3C
  * "traceparent" header, say; or at an actor that is sampled (trp_trace_sample, `troupe trace

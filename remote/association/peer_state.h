@@ -400,6 +400,12 @@ trpi_peer_carrier_end(trpi_peer *peer, trpi_control *carrier)
     (void)atomic_compare_exchange_strong_explicit(&peer->carrier, &carrier, NULL,
                                                   memory_order_relaxed, memory_order_relaxed);
 }
+/* The incarnation that is active, as a hint; 0: none is. */
+static inline uint64_t
+trpi_peer_active_uid(const trpi_peer *peer)
+{
+    return atomic_load_explicit(&peer->active_uid, memory_order_relaxed);
+}
 static inline bool
 trpi_peer_seems_active_as(const trpi_peer *peer, uint64_t uid)
 {

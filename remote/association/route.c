@@ -730,42 +730,14 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     trpi_peer *peer = NULL;
     const trp_type *type = trp_msg_type(msg);
     const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
-    trpi_buffer frames = { 0 };
     trp_err err = trpi_route_address_check(remote, address);
     err = err == TRP_OK && serializer == NULL ? TRP_ENOTYPE : err == TRP_OK ? TRP_OK : TRP_ECONN;
     /* no room for one more peer: nothing is wrong with the message */
     bool make = !trpi_address_is_nameless(address);
     err = err == TRP_OK && trpi_peer_get(remote, address, make, &peer) != TRP_OK ? TRP_ECONN : err;
     if (err == TRP_OK) {
-        trpi_node_map map;
-        map.sending = TRPI_NODE_SELF;
-        map.receiving = UINT32_MAX; /* any incarnation: none is "the receiver" */
-        map.serializers = remote->serializers;
-        map.arg = remote;
-        map.get = trpi_route_node_get;
-        trpi_message message = { 0 };
-        message.path = path;
-        message.path_bytes = strlen(path);
-        message.sender = sender;
-        message.type = type;
-        message.wire_id = trpi_type_wire_id(type->number);
-        message.payload = trp_msg_payload(msg);
-        message.payload_bytes = trp_msg_bytes(msg);
-        message.anyone = true;
-        err = trpi_message_encode(&frames, serializer, &map,
-                                  trpi_agreed_frame_bytes_max(&peer->agreed), &message);
+        err = trpi_selection_append(remote, peer, path, sender, msg);
     }
-    if (err == TRP_OK) {
-        trpi_deferred deferred = { 0 };
-        pthread_mutex_lock(&peer->lock);
-        err = atomic_load_explicit(&remote->stopping, memory_order_relaxed) ? TRP_ECONN
-              : trpi_is_barred_now(peer)
-                  ? TRP_EQUARANTINED
-                  : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames, false);
-        trpi_peer_pump(peer, &deferred);
-        trpi_peer_unlock(peer, &deferred);
-    }
-    trpi_buffer_fini(&frames);
     if (err != TRP_OK) {
         if (err == TRP_EQUARANTINED) {
             trpi_selection_failed(system, sender, err);

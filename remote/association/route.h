@@ -49,6 +49,16 @@ trpi_route_is_like_last(const trpi_batch *batch, const trp_type *type, const trp
 /* ---- traced.c ---- */
 /* Is it part of a trace, and does the other node take traces? */
 bool trpi_route_trace(const trpi_route *route, const trp_msg *msg, trpi_wire_trace *ret_trace);
+/* The same for a selection. Return the incarnation that takes the trace: its frame is for no other
+ * one, which might not know what a trace section is. 0: it goes without, to any. */
+uint64_t trpi_selection_trace(trp_system *system, const trpi_peer *peer, const trp_msg *msg,
+                              trpi_wire_trace *ret_trace);
+
+/* ---- selection.c ---- */
+/* Append a selection to the peer's lane. Errors: TRP_ECONN, TRP_EQUARANTINED, TRP_EAGAIN (full),
+ * and those of the encoding. */
+trp_err trpi_selection_append(trpi_remote *remote, trpi_peer *peer, const char *path,
+                              trp_ref sender, const trp_msg *msg);
 
 /* ---- route_again.c ---- */
 /* Batch a message that agrees with the one before it, if nothing else is to be done for it.

@@ -10,19 +10,34 @@
 #include "remote/association/peer.h"
 #include "remote/association/route.h"
 
-bool
-trpi_route_trace(const trpi_route *route, const trp_msg *msg, trpi_wire_trace *ret_trace)
+/* Does this incarnation of the peer take traces, and is msg part of one? */
+static bool
+trace_get(trp_system *system, const trpi_peer *peer, uint64_t uid, const trp_msg *msg,
+          trpi_wire_trace *ret_trace)
 {
-    trp_system *system = route->remote->system;
     trpi_traced traced;
     if (!trpi_traced_get(system, msg, &traced) ||
-        (trpi_agreed_features(&route->peer->agreed) & TRPI_FEATURE_TRACE) == 0 || route->uid == 0 ||
-        !trpi_peer_seems_active_as(route->peer, route->uid)) {
+        (trpi_agreed_features(&peer->agreed) & TRPI_FEATURE_TRACE) == 0 || uid == 0 ||
+        !trpi_peer_seems_active_as(peer, uid)) {
         return false;
     }
     *ret_trace = (trpi_wire_trace){ traced.trace, traced.parent,
                                     trpi_world_wall_ns(trpi_system_world(system)) - traced.age_ns };
     return true;
+}
+
+bool
+trpi_route_trace(const trpi_route *route, const trp_msg *msg, trpi_wire_trace *ret_trace)
+{
+    return trace_get(route->remote->system, route->peer, route->uid, msg, ret_trace);
+}
+
+uint64_t
+trpi_selection_trace(trp_system *system, const trpi_peer *peer, const trp_msg *msg,
+                     trpi_wire_trace *ret_trace)
+{
+    uint64_t uid = trpi_peer_active_uid(peer);
+    return trace_get(system, peer, uid, msg, ret_trace) ? uid : 0;
 }
 
 trpi_traced

@@ -54,11 +54,26 @@ static trpi_outcome no_memory = {
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
 static void
+callback_call(void *arg)
+{
+    trpi_callback *callback = arg;
+
+    callback->run(callback, callback->source->outcome);
+}
+
+static void
 callback_run(trpi_callback *callback)
 {
     trp_future *source = callback->source;
+    trpi_trail *trail = callback->trail; /* run frees the callback */
 
-    callback->run(callback, source->outcome);
+    if (trail != NULL && callback->at_once && trpi_executor_enter(source->runs)) {
+        trpi_trail_run(trpi_executor_system(source->runs), trail, callback_call, callback);
+        trpi_executor_leave(source->runs);
+    } else { /* of a program: it may block, and is a job */
+        trpi_trail_run(NULL, trail, callback_call, callback);
+    }
+    trpi_trail_free(trail);
     trp_future_unref(source);
 }
 
@@ -132,6 +147,7 @@ trpi_future_then(trp_future *future, trpi_callback *callback)
 {
     trpi_callback *head = atomic_load_explicit(&future->head, memory_order_acquire);
 
+    callback->trail = trpi_trail_keep();
     do {
         if (head == SETTLED) { /* pair: the exchange of settle */
             callback_ready(future, callback);

@@ -34,6 +34,7 @@ typedef struct trpi_callback {
     struct trpi_callback *next;           /* in the future's list, later in a chain of its own */
     struct trpi_callback *before, *after; /* in the executor's list; guarded by its lock */
     trp_future *source;                   /* counted, until run has returned */
+    struct trpi_trail *trail;             /* in which trace it was registered; NULL: in none */
     /* Frees the object that callback is part of. */
     void (*run)(struct trpi_callback *callback, trpi_outcome *outcome);
     bool at_once; /* run on the thread that gave the outcome: short, without code of programs */

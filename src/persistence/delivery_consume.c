@@ -54,7 +54,7 @@ message_deliver(void *arg, uint64_t number, const void *data, uint32_t bytes)
     trp_err err = trp_deserialize(system, data, bytes, &msg);
 
     if (err == TRP_OK) {
-        trpi_send_as(c->ctx, c->args.consumer, trp_self(c->ctx), msg);
+        trpi_send_as(c->ctx, c->args.consumer, trp_self(c->ctx), trpi_trail_put(c->ctx, msg));
         return;
     }
     trp_log(c->ctx, TRP_LOG_WARNING,

@@ -133,6 +133,7 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/fsm_timer_test.c \
 	tests/unit/pattern/future_list_test.c \
 	tests/unit/pattern/future_test.c \
+	tests/unit/pattern/future_trace_test.c \
 	tests/unit/pattern/gather_test.c \
 	tests/unit/pattern/inbox_test.c \
 	tests/unit/pattern/plan_test.c \
@@ -213,6 +214,7 @@ tests_unit_persistence_persistence_tests_SOURCES = \
 	tests/unit/persistence/persistent_random_test.c \
 	tests/unit/persistence/persistent_recover_test.c \
 	tests/unit/persistence/persistent_test.c \
+	tests/unit/persistence/persistent_trace_test.c \
 	tests/unit/persistence/power_loss_test.c \
 	tests/unit/persistence/power_record.c \
 	tests/unit/persistence/projection_test.c \
@@ -343,6 +345,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/singleton_test.c \
 	tests/unit/cluster/starved_test.c \
 	tests/unit/cluster/survivors_test.c \
+	tests/unit/cluster/traced_test.c \
 	tests/unit/cluster/votes_test.c \
 	tests/unit/cluster/weakly_up_test.c
 

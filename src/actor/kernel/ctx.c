@@ -147,6 +147,21 @@ trpi_ctx_is_foreign_here(const trp_ctx *wanted)
     return ctx != NULL;
 }
 
+trp_ctx *
+trpi_ctx_running(void)
+{
+    trpi_worker *worker = trpi_worker_current();
+    trp_ctx *ctx = foreign_first;
+
+    if (worker != NULL) {
+        return trpi_worker_data(worker);
+    }
+    while (ctx != NULL && ctx->foreign_depth == 0) {
+        ctx = ctx->foreign_next;
+    }
+    return ctx;
+}
+
 bool
 trpi_in_behaviour(const trp_system *system)
 {

@@ -107,7 +107,6 @@ typedef struct trpi_trailer {
     uint64_t sent_ns; /* monotonic, of this node: told, or arrived */
     uint64_t carries; /* bits: TRPI_CARRIES_* */
 } trpi_trailer;
-#define TRPI_TRAILER_BYTES 144u
 /* Return the offset of the trailer in the message, also of a message without one. */
 static inline size_t
 trpi_msg_trailer_at(const trp_msg *msg)

@@ -82,6 +82,29 @@ typedef struct trpi_traced {
 /* Is msg part of a trace? Thread: any. */
 bool trpi_traced_get(trp_system *system, const trp_msg *msg, trpi_traced *ret_traced);
 
+/* ---- traces through other rooms (trail.c) ---------------------------------------------------- */
+/* The trace that messages of this thread carry at present, kept for what runs later. */
+typedef struct trpi_trail trpi_trail;
+/* NULL: none is carried, which is found out quickly; or out of memory. Thread: any. */
+trpi_trail *trpi_trail_keep(void);
+/* Run fn(arg): what this thread tells meanwhile is part of the trace; trail NULL: of what it
+ * carries anyway. system NULL: that whose job or actor this thread runs; if it runs none, what fn
+ * tells is part of no trace. Thread: any. */
+void trpi_trail_run(trp_system *system, const trpi_trail *trail, void (*fn)(void *arg), void *arg);
+void trpi_trail_free(trpi_trail *trail); /* NULL is fine */
+/* Make msg, which is about to be sent, part of the trace that is carried, with a span of its own.
+ * Takes msg, returns it or what replaces it. */
+trp_msg *trpi_trail_put(trp_ctx *ctx, trp_msg *msg);
+/* A message goes on inside another one, an envelope, or comes out of it: between the two calls all
+ * that is told or put has the span of msg, since it is the same message on its way. */
+#define TRPI_TRAILER_BYTES 144u
+typedef struct trpi_along {
+    const void *before;
+    _Alignas(16) char room[TRPI_TRAILER_BYTES];
+} trpi_along;
+void trpi_along_begin(trp_ctx *ctx, const trp_msg *msg, trpi_along *along);
+void trpi_along_end(trp_ctx *ctx, const trpi_along *along);
+
 /* ---- stored messages ------------------------------------------------------------------------- */
 /* Make a message as if `sender` had told it to `to`; copies payload. Gives *ret_msg. Errors:
  * TRP_ENOMEM, TRP_EINVAL (bytes do not fit the type). Thread: any. */

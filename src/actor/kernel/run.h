@@ -194,6 +194,8 @@ trpi_pair_set(void *at, uint32_t low, uint32_t high)
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_in_behaviour(const trp_system *system);
 
+/* Borrow the ctx that this thread has in use, of any system; NULL: none. */
+trp_ctx *trpi_ctx_running(void);
 /* Is it a ctx in use of this thread, which is no worker of its system? */
 bool trpi_ctx_is_foreign_here(const trp_ctx *wanted);
 

@@ -80,8 +80,14 @@ service_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     }
     if (msg->priv_type == TRPI_TYPE_ASK_UNHANDLED) { /* from another node */
         service_ask_failed(ctx, cell, trpi_msg_sender(msg), TRP_EUNHANDLED);
-    } else if (!s->ops->deliver(s->arg, ctx, ctx->self, msg)) {
-        service_end(ctx, cell);
+    } else {
+        trpi_handling handling = trpi_handling_begin(ctx, trpi_msg_trailer(msg));
+        bool goes_on = s->ops->deliver(s->arg, ctx, ctx->self, msg); /* it does not jump */
+
+        trpi_handling_end(ctx, &handling, msg, TRP_OK);
+        if (!goes_on) {
+            service_end(ctx, cell);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 static const trp_trace outside = { 0x0102030405060708, 0x1112131415161718, 99, 0 };
 static trp_ref far;
+static char far_path[TRP_PATH_BYTES_MAX + 1];
 static _Atomic int answers;
 
 static trp_err
@@ -24,9 +25,11 @@ static trp_err
 front_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
-    if (trp_msg_bytes(msg) == 3) {
+    if (trp_msg_bytes(msg) == 6) {
+        UNIT_EQUAL(trp_select_tell(ctx, far_path, &trp_string_type, "question", 8), TRP_OK);
+    } else if (trp_msg_bytes(msg) == 3) {
         UNIT_EQUAL(trp_ask(ctx, far, &trp_string_type, "question", 8, 60000, noted, NULL), TRP_OK);
-    } else {
+    } else if (trp_ref_is_none(trp_sender(ctx))) {
         trp_tell_text(ctx, far, "plain");
     }
     return TRP_OK;
@@ -148,7 +151,34 @@ a_peer_that_takes_no_traces_gets_the_message_alone(void)
     }
 }
 
+/* A selection goes with its trace to a node that takes traces, and without to another. */
+static void
+a_message_to_a_selection_of_another_node_is_in_its_trace(void)
+{
+    trpi_remote_options before = { .wire_minor = 4 };
+    for (int old = 0; old < 2; old++) {
+        pair p;
+        seen there;
+        trpi_remote_stats stats;
+        trp_ref from = fronts_begin(&p, NULL, old == 1 ? &before : NULL);
+        (void)pair_path(&p, 1, "/user/echo", far_path, sizeof far_path);
+        trp_system_tell_traced(p.system[0], from, (trp_ref)TRP_REF_NONE, &outside, &trp_string_type,
+                               "select", 6);
+        trp_system_tell(p.system[0], from, &trp_string_type, "ask", 3); /* behind it */
+        UNIT_WAIT(atomic_load(&answers) == 2, 60000);
+        UNIT_WAIT(hops_see(p.system[1], &there) == (old == 1 ? 0 : 1), 60000);
+        if (old == 0) {
+            UNIT_EQUAL(there.last[0].trace.id_low, outside.id_low);
+            UNIT_TRUE(there.last[0].net_ns > 0);
+        }
+        trpi_remote_stats_get(p.remote[1], &stats);
+        UNIT_EQUAL(stats.garbage, 0);
+        pair_end(&p);
+    }
+}
+
 UNIT_BEGIN("traced")
+UNIT(a_message_to_a_selection_of_another_node_is_in_its_trace)
 UNIT(a_question_to_another_node_and_its_answer_are_in_its_trace)
 UNIT(messages_without_a_trace_have_none_behind_one)
 UNIT(a_peer_that_takes_no_traces_gets_the_message_alone)
