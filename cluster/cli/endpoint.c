@@ -154,14 +154,16 @@ token_add(trpi_transfer *t)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-/* Orders and no others are posted: a command that only reads must be one for a reader. (`trace`
- * with an action is an order: the server does not look into it, so `trace list` asks a writer.) */
+/* Orders and no others are posted: a command that only reads must be one for a reader, as an action
+ * that lists is. */
 static bool
 is_order(const cJSON *request)
 {
     const char *cmd = trpi_cli_get(request, "cmd");
     return strcmp(cmd, "leave") == 0 || strcmp(cmd, "down") == 0 ||
-           cJSON_HasObjectItem(request, "rebalance") || cJSON_HasObjectItem(request, "action");
+           cJSON_HasObjectItem(request, "rebalance") ||
+           (cJSON_HasObjectItem(request, "action") &&
+            strcmp(trpi_cli_get(request, "action"), "list") != 0);
 }
 
 bool

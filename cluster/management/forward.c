@@ -7,6 +7,7 @@
  *   forward-F1  Only commands of the table reach the node, with the fields of their row, each of
  *       its kind: a write with another field is refused, since a misspelt dryRun would be an order.
  *       (trpi_management_forward_make)
+ *   forward-F3  The action of a read is to list: the others change something, and are writes.
  *   forward-F2  Only a request with a credential may hold its connection for longer than others.
  * Limits.  TRPI_MANAGEMENT_FIELD_BYTES_MAX for a text, _BODY_BYTES_MAX for a write's JSON,
  *          _COMMAND_BYTES_MAX for what becomes of it.
@@ -203,6 +204,18 @@ body_take(trpi_management_plan *plan, const trpi_management_route *route,
     return ok;
 }
 
+/* forward-F3. false: refused. */
+static bool
+action_is_read(trpi_management_plan *plan, const cJSON *command)
+{
+    const char *action = trpi_json_get_text(command, "action");
+    if (action != NULL && strcmp(action, "list") != 0) {
+        plan_stop_field(plan, "action", "a read takes list alone; the others are posted");
+        return false;
+    }
+    return true;
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static const trpi_management_route *
@@ -255,8 +268,9 @@ trpi_management_forward_make(trpi_management_plan *plan, const trpi_management_r
         return;
     }
     bool is_read = strcmp(route->method, "GET") == 0;
-    bool ok = is_read ? query_take(plan, route, request->query, command)
-                      : body_take(plan, route, request, command);
+    bool ok =
+        is_read ? query_take(plan, route, request->query, command) && action_is_read(plan, command)
+                : body_take(plan, route, request, command);
     ok = ok && wait_settle(plan, route, command);
     char *text = ok ? trpi_json_print(command) : NULL;
     if (ok && text == NULL) {

@@ -50,8 +50,9 @@
                 "Findings about this node and its cluster; takes a second or a few.",              \
                 "allMembers timeoutMs"),                                                           \
         FORWARD("GET", "trace", PROTECTED,                                                         \
-                "The hops of a trace on all members; the latest one where `text` is not given.",   \
-                "text timeoutMs"),                                                                 \
+                "The hops of a trace on all members; the latest one where `text` is not given. "   \
+                "With action=list, the paths of this node that are sampled.",                      \
+                "action text timeoutMs"),                                                          \
         FORWARD("POST", "trace", WRITE, "Actors of this node are sampled, or no longer.",          \
                 "action path oneIn timeoutMs"),                                                    \
         FORWARD("POST", "leave", WRITE,                                                            \

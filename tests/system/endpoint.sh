@@ -106,6 +106,8 @@ expect a_reader_may_not_order 77 far leave "$two_address"
 has it_says_what_is_needed "not-a-writer" "$work/err"
 expect a_reader_may_not_sample 77 far trace start --path /user/echo
 expect a_reader_may_look_for_traces 68 far trace last
+expect a_reader_may_list_what_is_sampled 0 far trace list -o jsonl
+has nothing_is_sampled '"sampled":[]'
 cp "$work/readers" "$work/open"
 chmod 644 "$work/open"
 expect a_token_that_others_may_read_is_78 78 tool --endpoint "$one_url" --token-file "$work/open" members

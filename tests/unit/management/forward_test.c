@@ -114,6 +114,20 @@ only_a_credential_reads_of_actors_or_holds_a_connection_for_long(void)
     UNIT_EQUAL(wait_ms, 0);
 }
 
+/* forward-F3: a reader sees what is sampled; to sample is a write. */
+static void
+a_read_lists_and_does_nothing_else(void)
+{
+    static const char *const orders[] = { "action=start", "action=stop", "action=show",
+                                          "action=lists" };
+    UNIT_EQUAL(asked("GET", "/control/trace", "action=list", NULL,
+                     "{\"cmd\":\"trace\",\"action\":\"list\",\"timeoutMs\":5000}"),
+               0);
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        UNIT_EQUAL(asked("GET", "/control/trace", orders[i], NULL, "bad-field"), 400);
+    }
+}
+
 static void
 a_wait_is_a_day_at_most(void)
 {
@@ -184,6 +198,7 @@ UNIT(reads_have_the_fields_of_their_row_alone)
 UNIT(a_write_with_a_field_that_it_does_not_know_is_refused)
 UNIT(what_stands_in_no_row_is_not_forwarded)
 UNIT(only_a_credential_reads_of_actors_or_holds_a_connection_for_long)
+UNIT(a_read_lists_and_does_nothing_else)
 UNIT(a_wait_is_a_day_at_most)
 UNIT(an_order_names_as_many_incarnations_as_the_socket_takes)
 UNIT(a_reply_is_given_as_it_is_and_a_refusal_has_its_exit_code)
