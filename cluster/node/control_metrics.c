@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "cluster/node/control_member.h"
 #include "cluster/node/figures.h"
+#include "cluster/node/otlp.h"
 
 #define PEERS_ROOM 16u
 #define PEERS_MAX 1024u /* shown */
@@ -48,6 +49,16 @@ node_add(trp_node *node, trpi_figures *f)
             *at = '-';
         }
         trpi_figures_sample(f, "reason", reason, NULL, NULL, (double)stats.dead_letters[i]);
+    }
+    if (node->otlp != NULL) {
+        trpi_otlp_counts counts = trpi_otlp_count(node->otlp);
+        trpi_figures_family(f, "troupe_trace_spans_total",
+                            "Messages of traces that were sent to the collector, or overwritten "
+                            "before it took them.");
+        trpi_figures_sample(f, "result", "sent", NULL, NULL, (double)counts.sent);
+        trpi_figures_sample(f, "result", "dropped", NULL, NULL, (double)counts.dropped);
+        trpi_figures_single(f, "troupe_trace_requests_failed_total",
+                            "Requests that the collector did not take.", (double)counts.failures);
     }
 }
 

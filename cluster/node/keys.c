@@ -8,6 +8,7 @@
 #include "cluster/cluster.h"
 #include "cluster/management/management.h"
 #include "cluster/node/health.h"
+#include "cluster/node/otlp.h"
 #include "io/settings.h"
 #include "pattern/pattern.h"
 #include "persistence/persistence.h"
@@ -72,17 +73,29 @@ static const trpi_config_row management_rows[] = {
     { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
 };
 
+/* Of the export of traces. */
+static const trpi_config_row trace_rows[] = {
+    { "trace.otlp-endpoint", TEXT, "", 0, 0, NULL,
+      "URL to which this node posts the traces that it keeps, as OTLP over HTTP in JSON, such as "
+      "http://127.0.0.1:4318/v1/traces; empty: none are sent. Needs libcurl." },
+    { "trace.otlp-interval", DURATION, SECONDS_OF(TRPI_OTLP_INTERVAL_S_DEFAULT), SECONDS, HOURS,
+      NULL, "How often, if there are any." },
+    { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
+};
+
 static const trpi_config_alias management_aliases[] = {
     { "management.route-providers-read-only", "management.read-only" },
     { NULL, NULL },
 };
 
 static const trpi_config_part control_keys = KEYS_OF(control_rows, NULL);
+static const trpi_config_part trace_keys = KEYS_OF(trace_rows, NULL);
 static const trpi_config_part management_keys = KEYS_OF(management_rows, management_aliases);
 
 const trpi_config_part *const trpi_config_parts[] = {
     &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,
     &trpi_persistence_keys, &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys,
-    &trpi_flow_keys, &control_keys, &trpi_log_keys, &management_keys, &trpi_testkit_keys, NULL,
+    &trpi_flow_keys, &control_keys, &trpi_log_keys, &management_keys, &trace_keys,
+    &trpi_testkit_keys, NULL,
 };
 /* clang-format on */

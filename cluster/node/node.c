@@ -32,6 +32,7 @@
 #include "cluster/node/doctor_look.h"
 #include "cluster/node/health.h"
 #include "cluster/node/node_management.h"
+#include "cluster/node/otlp.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
@@ -333,6 +334,7 @@ node_begin(trp_node *node, trp_node_error *ret_error)
     node->commands.is_quick = trpi_node_command_is_quick;
     node->commands.serve = trpi_node_command_serve;
     err = err == TRP_OK ? trpi_node_management_start(node, ret_error) : err;
+    err = err == TRP_OK ? trpi_otlp_start(node, &node->otlp, ret_error) : err;
     if (err == TRP_OK && (node->control || node->management) &&
         (err = trpi_node_events_start(node)) != TRP_OK) {
         return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));

@@ -22,6 +22,7 @@
 #include "cluster/node/cookie_file.h"
 #include "cluster/node/node_management.h"
 #include "cluster/node/node_options.h"
+#include "cluster/node/otlp.h"
 #include "cluster/node/seed_dns.h"
 #include "pattern/pattern.h"
 
@@ -333,6 +334,9 @@ trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
     }
     if (err == TRP_OK) {
         err = trpi_node_management_keys(config, ret_error);
+    }
+    if (err == TRP_OK) {
+        err = trpi_otlp_check(config, ret_error);
     }
     return err != TRP_OK ? err : members_check(config, ret_error);
 }

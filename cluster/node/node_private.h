@@ -90,6 +90,7 @@ struct trp_node {
     _Atomic bool seeds_over;
     struct trpi_carry *carry;
     struct trpi_management *management; /* NULL: management.enabled is off */
+    struct trpi_otlp *otlp;             /* NULL: trace.otlp-endpoint is not set */
     struct trpi_health *health;         /* from before any command can come */
     /* control_commands.c's, for requests over HTTP; set before any can come */
     struct {

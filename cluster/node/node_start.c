@@ -21,6 +21,7 @@
 #include "cluster/management/management.h"
 #include "cluster/node/health.h"
 #include "cluster/node/node_management.h"
+#include "cluster/node/otlp.h"
 #include "pattern/pattern.h"
 
 trp_err
@@ -465,6 +466,8 @@ trpi_node_stop(trp_node *node)
     node->seed_dns = NULL;
     trpi_cluster_stop(node->cluster);
     trpi_management_stop(node->management); /* its calls are the control server's */
+    trpi_otlp_stop(node->otlp);             /* while paths are known */
+    node->otlp = NULL;
     bool ended = true;
     if (node->system) {
         uint32_t timeout_ms =

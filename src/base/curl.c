@@ -1,7 +1,7 @@
 /* curl.c - libcurl, opened when it is needed. Of Debian's three libcurls it is the one with
  * OpenSSL, whose reasons are printed.
  *
- * Tests.   tests/system/endpoint.sh
+ * Tests.   tests/system/endpoint.sh, otlp.sh
  */
 #include "base/curl.h"
 

@@ -384,6 +384,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/node_options_test.c \
 	tests/unit/node/node_remote_test.c \
 	tests/unit/node/node_test.c \
+	tests/unit/node/otlp_test.c \
 	tests/unit/node/payload_json_test.c \
 	tests/unit/node/record_ring_test.c \
 	tests/unit/node/seed_dns_test.c \
