@@ -14,7 +14,7 @@ mapfile -t commands < <("$troupe" __complete "" | sort -u)
 has_command() { local name; for name in "${commands[@]}"; do [ "$name" != "$1" ] || return 0; done; return 1; }
 promised="node dev shell status members member join leave down leader unreachable is-singleton is-available events wait why peers shutdown
     tree ls actor kill stop restart spawn send ask ping watch publish topics shards entity singleton routees journal reach
-    top deadletters trace metrics logs graph doctor check report config cert cookie sim fsm new bench completion version
+    top deadletters trace metrics logs dashboard graph doctor check report config cert cookie sim fsm new bench completion version
     member-status cluster-status drain undrain help"
 missing=0
 for name in $promised; do
