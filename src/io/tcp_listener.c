@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/adopt.h"
 #include "io/io.h"
 
 #define TRPI_TCP_ACCEPT_PAUSE_MS 100u
@@ -46,22 +47,57 @@ accepted_drop(void *held)
     trpi_io_tls_unref(accepted->tls);
 }
 
+/* Make the message that owns number, which it takes always. NULL: no memory. */
+static trpi_tcp_accepted *
+accepted_new(const trpi_io *io, int number, trp_msg **ret_msg)
+{
+    void *held;
+    trpi_tcp_accepted *accepted;
+
+    if (trp_msg_new_held(&trpi_tcp_accepted_type, sizeof *accepted, accepted_drop, ret_msg,
+                         &held) != TRP_OK) {
+        (void)io->net->close(io->world, number);
+        return NULL;
+    }
+    accepted = held;
+    accepted->world = io->world;
+    accepted->net = io->net;
+    atomic_init(&accepted->number, number);
+    return accepted;
+}
+
+trp_err
+trpi_io_adopt(trp_ctx *ctx, int number, trp_ref handler)
+{
+    trp_msg *msg;
+    trpi_tcp_accepted *accepted;
+    trpi_io *io;
+    trp_err err = trpi_io_get(trp_ctx_system(ctx), &io);
+
+    if (err != TRP_OK) {
+        (void)close(number); /* without a poller it is the machine's */
+        return err;
+    }
+    accepted = accepted_new(io, number, &msg);
+    if (accepted == NULL) {
+        return TRP_ENOMEM;
+    }
+    accepted->handler = handler;
+    (void)trpi_io_options_take(NULL, &accepted->socket);
+    accepted->register_ms = io->settings.tcp.register_ms;
+    trp_send(ctx, io->tcp, msg);
+    return TRP_OK;
+}
+
 static bool
 accepted_give(trp_ctx *ctx, listener *l, int number)
 {
     trp_msg *msg;
-    void *held;
-    trpi_tcp_accepted *accepted;
+    trpi_tcp_accepted *accepted = accepted_new(l->io, number, &msg);
 
-    if (trp_msg_new_held(&trpi_tcp_accepted_type, sizeof *accepted, accepted_drop, &msg, &held) !=
-        TRP_OK) {
-        (void)l->io->net->close(l->io->world, number);
+    if (accepted == NULL) {
         return false;
     }
-    accepted = held;
-    accepted->world = l->io->world;
-    accepted->net = l->io->net;
-    atomic_init(&accepted->number, number);
     accepted->handler = l->handler;
     accepted->socket = l->options;
     accepted->register_ms = l->register_ms;
