@@ -104,6 +104,10 @@ typedef struct trpi_along {
 } trpi_along;
 void trpi_along_begin(trp_ctx *ctx, const trp_msg *msg, trpi_along *along);
 void trpi_along_end(trp_ctx *ctx, const trpi_along *along);
+/* Run fn(ctx, arg); what it tells and asks is part of this trace, below trace->span. A failure and
+ * a jump of fn become its result. */
+trp_err trpi_in_trace(trp_ctx *ctx, const trp_trace *trace, trp_err (*fn)(trp_ctx *ctx, void *arg),
+                      void *arg);
 
 /* ---- stored messages ------------------------------------------------------------------------- */
 /* Make a message as if `sender` had told it to `to`; copies payload. Gives *ret_msg. Errors:

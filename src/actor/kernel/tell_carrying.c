@@ -96,6 +96,19 @@ trp_system_tell_traced(trp_system *system, trp_ref to, trp_ref sender, const trp
     system_tell_with(system, to, sender, (part){ TRPI_CARRIES_TRACE, trace }, type, payload, bytes);
 }
 
+trp_err
+trpi_in_trace(trp_ctx *ctx, const trp_trace *trace, trp_err (*fn)(trp_ctx *ctx, void *arg),
+              void *arg)
+{
+    trpi_trailer room;
+    const part with = { TRPI_CARRIES_TRACE, trace };
+    const trpi_trailer *before = trpi_carry(ctx, carried_with(ctx, with, &room));
+    trp_err err = trpi_run_guarded(ctx, fn, arg); /* trailer-I1 */
+
+    (void)trpi_carry(ctx, before);
+    return err;
+}
+
 trp_msg *
 trpi_timed_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
                 size_t bytes)
