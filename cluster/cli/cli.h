@@ -329,6 +329,7 @@ int trpi_cli_run_leave(trpi_cli *cli);
 int trpi_cli_run_down(trpi_cli *cli);
 int trpi_cli_run_drain(trpi_cli *cli);
 int trpi_cli_run_undrain(trpi_cli *cli);
+int trpi_cli_run_bridge(trpi_cli *cli);
 int trpi_cli_run_shutdown(trpi_cli *cli);
 int trpi_cli_run_events(trpi_cli *cli);
 int trpi_cli_run_wait(trpi_cli *cli);

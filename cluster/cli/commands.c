@@ -477,6 +477,19 @@ const trpi_cli_command trpi_cli_commands[] = {
       .timeout_ms = SHORT,
       .completes = 'p',
       .run = trpi_cli_run_stop },
+    { .name = "bridge",
+      .group = TRPI_CLI_ACTORS,
+      .usage = "[NAME]",
+      .summary =
+          "let a program in any language host actors here: lines of JSON on stdin and stdout",
+      .text = "The program that starts it writes requests to it, one JSON object a line, and reads "
+              "answers and messages\n(docs/bridge.md). The actors that it hosts are "
+              "/user/NAME/..., NAME being bridge-1, bridge-2, ... by default.\nThey end with it. "
+              "Exit 0: stdin has ended; 1: /user/NAME is there already; 69: the node ended the "
+              "bridge.\n",
+      .args_max = 1,
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_bridge },
     { .name = "tree",
       .group = TRPI_CLI_ACTORS,
       .usage = "[PATH|MEMBER] [--depth N] [--on MEMBER]",

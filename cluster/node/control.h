@@ -106,6 +106,10 @@ void trpi_call_go_on(trpi_call *call);
 void trpi_call_stream(trpi_call *call);
 /* An object of the stream found no memory: it ends with exit 70. */
 void trpi_call_stream_fail(trpi_call *call);
+/* Answer, and take the client's connection out of the server: from now on its bytes are the
+ * caller's. Gives *ret_fd (nonblocking; close). Errors: TRP_EUNSUPPORTED (the call did not come
+ * through the socket; it is refused), TRP_ECLOSED (the client has gone). */
+trp_err trpi_call_take_stream(trpi_call *call, const char *text, int *ret_fd);
 extern const char trpi_call_no_memory[]; /* the final object then */
 /* Is the server about to close? A call that waits for what may never come gives up then. */
 bool trpi_call_ends(trpi_call *call);

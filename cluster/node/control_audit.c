@@ -135,6 +135,11 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
         return strcmp(request->action, "kill") == 0      ? "kill-actor"
                : strcmp(request->action, "restart") == 0 ? "restart-actor"
                                                          : "stop-actor";
+    case TRPI_CONTROL_BRIDGE:
+        (void)snprintf(text, sizeof text, "%s", request->path != NULL ? request->path : "");
+        printable_make(text);
+        whom_add(whom, "/user/%s", text);
+        return "bridge";
     case TRPI_CONTROL_RELOAD:
         whom_add(whom, "%s", node->address);
         return "reload";

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "cluster/node/bridge.h"
 #include "cluster/node/node_private.h"
 
 bool
@@ -49,6 +50,7 @@ trpi_node_command_is_quick(const trpi_control_request *request)
     case TRPI_CONTROL_STOP:
     case TRPI_CONTROL_READY:
     case TRPI_CONTROL_RELOAD:
+    case TRPI_CONTROL_BRIDGE:
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
@@ -130,6 +132,7 @@ static void (*const servers[])(trp_node *node, trpi_call *call) = {
     [TRPI_CONTROL_SENDERS] = trpi_node_serve_senders,
     [TRPI_CONTROL_DRAIN] = trpi_node_serve_drain,
     [TRPI_CONTROL_UNDRAIN] = trpi_node_serve_undrain,
+    [TRPI_CONTROL_BRIDGE] = trpi_node_serve_bridge,
 };
 
 void

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/world.h"
 #include "cluster/management/management.h"
+#include "cluster/node/bridge.h"
 #include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
 
@@ -195,7 +196,7 @@ event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
 static bool
 is_heard(trp_node *node)
 {
-    return node->management != NULL ||
+    return node->management != NULL || trpi_bridges_hear(node) ||
            (node->control != NULL && trpi_control_has_streams(node->control));
 }
 
@@ -209,6 +210,7 @@ event_give(trp_node *node, unsigned index, const char *text)
     if (node->management != NULL) {
         trpi_management_event(node->management, text);
     }
+    trpi_bridges_event(node, index, text);
 }
 
 /* The cluster's thread. */

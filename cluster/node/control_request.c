@@ -63,6 +63,7 @@ static const struct {
     { "top", TRPI_CONTROL_TOP, false },
     { "dashboard", TRPI_CONTROL_DASHBOARD, false },
     { "senders", TRPI_CONTROL_SENDERS, false },
+    { "bridge", TRPI_CONTROL_BRIDGE, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -499,6 +500,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_RELOAD:
     case TRPI_CONTROL_TOP:
     case TRPI_CONTROL_DASHBOARD:
+    case TRPI_CONTROL_BRIDGE:
         return TRP_OK;
     case TRPI_CONTROL_LOGS:
         return level_check(request, refusal) != TRP_OK ? TRP_EINVAL

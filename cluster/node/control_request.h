@@ -53,7 +53,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_DRAIN,
     TRPI_CONTROL_UNDRAIN,
     TRPI_CONTROL_DASHBOARD,
-    TRPI_CONTROL_SENDERS
+    TRPI_CONTROL_SENDERS,
+    TRPI_CONTROL_BRIDGE
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

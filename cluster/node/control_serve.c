@@ -15,8 +15,11 @@
 #endif
 #include "cluster/node/control_inner.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -98,6 +101,49 @@ trpi_call_stream_fail(trpi_call *call)
     }
     pthread_mutex_unlock(&control->lock);
     trpi_control_wake(control);
+}
+
+/* Send a whole frame at once; the connection has nothing else to send. */
+static bool
+frame_send(int fd, const char *text)
+{
+    uint8_t frame[TRPI_CTL_HEADER_BYTES + 64];
+    size_t bytes = strlen(text);
+    trpi_assert(bytes <= 64);
+    trpi_ctl_header_encode(frame, (uint32_t)bytes);
+    memcpy(frame + TRPI_CTL_HEADER_BYTES, text, bytes);
+    bytes += TRPI_CTL_HEADER_BYTES;
+    return send(fd, frame, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+}
+
+trp_err
+trpi_call_take_stream(trpi_call *call, const char *text, int *ret_fd)
+{
+    trpi_control *control = call->emit_arg;
+    if (call->emit != trpi_control_emit) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, "call it on that node's own host",
+                              "this command needs a connection to the control socket");
+        return TRP_EUNSUPPORTED;
+    }
+    trpi_assert(!call->answered);
+    call->answered = true;
+    int fd = -1;
+    pthread_mutex_lock(&control->lock);
+    connection *c = trpi_control_find(control, call->emit_id);
+    if (c != NULL && !trpi_control_hung_up(c) && c->out_first == NULL && !control->stopping) {
+        fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 3);
+        if (fd >= 0 && !frame_send(fd, text)) {
+            (void)close(fd);
+            fd = -1;
+        }
+    }
+    if (c != NULL) {
+        c->dead = true; /* its own descriptor is closed; the stream lives on by the other one */
+    }
+    pthread_mutex_unlock(&control->lock);
+    trpi_control_wake(control);
+    *ret_fd = fd;
+    return fd < 0 ? TRP_ECLOSED : TRP_OK;
 }
 
 void

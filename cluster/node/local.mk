@@ -1,4 +1,5 @@
-troupe_sources += cluster/node/built_in_types.c cluster/node/carry.c cluster/node/cert_main.c cluster/node/cert_openssl.c \
+troupe_sources += cluster/node/bridge.c cluster/node/bridge_actor.c cluster/node/bridge_asks.c cluster/node/bridge_request.c cluster/node/bridge_session.c cluster/node/bridge_voice.c \
+	cluster/node/built_in_types.c cluster/node/carry.c cluster/node/cert_main.c cluster/node/cert_openssl.c \
 	cluster/node/config_main.c cluster/node/alive.c cluster/node/control_health.c cluster/node/health.c cluster/node/cookie_file.c cluster/node/fsm_main.c \
 	cluster/node/keys.c cluster/node/control.c cluster/node/control_actors.c cluster/node/control_audit.c cluster/node/control_call.c \
 	cluster/node/control_change.c cluster/node/control_drain.c cluster/node/control_commands.c cluster/node/control_events.c \
@@ -11,7 +12,10 @@ troupe_sources += cluster/node/built_in_types.c cluster/node/carry.c cluster/nod
 	cluster/node/node_plugin.c cluster/node/node_shutdown.c cluster/node/node_start.c cluster/node/payload_json.c cluster/node/via.c
 pkginclude_HEADERS += include/troupe/node.h include/troupe/plugin.h
 
-test_programs += tests/fuzz/control_fuzz tests/fuzz/config_fuzz
+test_programs += tests/fuzz/control_fuzz tests/fuzz/config_fuzz tests/fuzz/bridge_fuzz
+tests_fuzz_bridge_fuzz_SOURCES = tests/fuzz/bridge_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_bridge_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_bridge_fuzz_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_control_fuzz_SOURCES = tests/fuzz/control_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_control_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_control_fuzz_LDFLAGS = $(FUZZ_LINK)

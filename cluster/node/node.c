@@ -26,6 +26,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "base/sized.h"
+#include "cluster/node/bridge.h"
 #include "cluster/node/control_socket.h"
 #include "cluster/node/node.h"
 #include "cluster/node/node_limits.h"
@@ -513,6 +514,7 @@ trp_node_close(trp_node *node)
         return; /* node-I3 */
     }
     trpi_carry_free(node->carry);
+    trpi_bridges_free(node);
     for (size_t i = node->plugins_count; i > 0; i--) {
         trpi_plugin_fini(&node->plugins[i - 1]);
     }

@@ -112,8 +112,10 @@ struct trp_node {
     trp_node_end end;     /* 0: it has not; with lock */
     struct trpi_node_ending ending;
     struct trpi_node_rate rate;
-    uint32_t own_calls;        /* over HTTP, on threads of their own; with the lock */
-    pthread_cond_t own_ended;  /* own_calls has fallen */
+    uint32_t own_calls;          /* over HTTP, on threads of their own; with the lock */
+    pthread_cond_t own_ended;    /* own_calls has fallen */
+    struct trpi_bridge *bridges; /* bridge.c; with the lock, as the next one */
+    uint64_t bridges_begun;
     uint64_t messages_seen[2]; /* from peers and to them; control_metrics.c, with the lock */
     /* until then an end counts as that of the whole cluster; 0: it does not */
     uint64_t cluster_ends_ns;

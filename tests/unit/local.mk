@@ -364,6 +364,7 @@ check_PROGRAMS += tests/unit/node/node_tests
 tests_unit_node_node_tests_LDADD = $(unit_ldadd)
 tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/alive_test.c \
+	tests/unit/node/bridge_request_test.c \
 	tests/unit/node/cert_test.c \
 	tests/unit/node/config_test.c \
 	tests/unit/node/control_change_test.c \
