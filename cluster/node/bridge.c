@@ -1,7 +1,8 @@
 /* bridge.c - the bridges of a node: their list, and the command that begins one.
  *
  * Shape.   `troupe bridge` -> control socket -> a session actor at /user/NAME, whose stream the
- *          connection becomes
+ *          connection becomes; bridge NAME { command } -> the same, and the session starts the
+ *          program
  * Must hold.
  * Must hold.
  *   bridge-B1  A bridge is freed by its session's end, or with the node; nothing is told to that
@@ -9,7 +10,7 @@
  * Limits.  TRPI_BRIDGES_MAX
  * Tests.   tests/system/bridge.sh
  */
-#include "cluster/node/bridge.h"
+#include "cluster/node/bridge_child.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +84,7 @@ trpi_bridges_free(trp_node *node)
     while (node->bridges != NULL) {
         trpi_bridge *bridge = node->bridges;
         node->bridges = bridge->next;
+        trpi_bridge_child_free(bridge->child);
         trpi_free(bridge);
     }
 }
@@ -138,21 +140,28 @@ spawn_refuse(trpi_call *call, const trpi_bridge *bridge, trp_err err)
     }
 }
 
-/* Begin the session, whose stream the connection becomes. */
-static void
-session_connect(trpi_call *call, trpi_bridge *bridge)
+static trp_err
+session_spawn(trpi_bridge *bridge, trp_ref *ret_ref)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
-    trp_system *system = bridge->system;
-    trp_ref ref;
-    int fd = -1;
+    trpi_session_args args = { bridge, bridge->child != NULL };
     options.name = bridge->name;
     options.node = TRP_NODE_HERE;
     options.stash_msgs_max = TRPI_BRIDGE_WAITING_MAX;
     options.args_type = &trp_bytes_type;
-    options.args = &bridge;
-    options.args_bytes = sizeof bridge;
-    trp_err err = trp_system_spawn(system, &trpi_bridge_session_behaviour, &options, &ref);
+    options.args = &args;
+    options.args_bytes = sizeof args;
+    return trp_system_spawn(bridge->system, &trpi_bridge_session_behaviour, &options, ret_ref);
+}
+
+/* Begin the session, whose stream the connection becomes. */
+static void
+session_connect(trpi_call *call, trpi_bridge *bridge)
+{
+    trp_system *system = bridge->system;
+    trp_ref ref;
+    int fd = -1;
+    trp_err err = session_spawn(bridge, &ref);
     if (err != TRP_OK) {
         spawn_refuse(call, bridge, err);
         trpi_bridge_over(bridge);
@@ -188,4 +197,47 @@ trpi_node_serve_bridge(trp_node *node, trpi_call *call)
         return;
     }
     session_connect(call, bridge);
+}
+
+/* ---- programs of the configuration ----------------------------------------------------------- */
+
+static trp_err
+program_begin(trp_node *node, const char *name, char *ret_what, size_t what_bytes)
+{
+    trpi_bridge *bridge = NULL;
+    trp_ref ref;
+    trp_err err = bridge_new(node, name, &bridge);
+    if (err == TRP_OK) {
+        err = trpi_bridge_child_new(node->config, name, &bridge->child);
+        err = err == TRP_OK ? session_spawn(bridge, &ref) : err;
+    }
+    if (err != TRP_OK) {
+        (void)snprintf(ret_what, what_bytes, "bridge %.255s: %s", name,
+                       err == TRP_EINVAL   ? "it is no name of an actor"
+                       : err == TRP_EEXIST ? "an actor of that name is there already"
+                                           : trp_strerror(err));
+    }
+    return err == TRP_EINVAL || err == TRP_EEXIST ? TRP_ECONFIG
+                                                  : err; /* the node frees what was made */
+}
+
+trp_err
+trpi_bridges_begin(trp_node *node, char *ret_what, size_t what_bytes)
+{
+    trp_err err = TRP_OK;
+    for (size_t i = 0; err == TRP_OK && i < trpi_config_count(node->config); i++) {
+        trpi_config_entry entry;
+        char name[TRP_NAME_BYTES_MAX + 1];
+        trpi_config_at(node->config, i, &entry);
+        const char *rest = strncmp(entry.key, "bridge.", 7) == 0 ? entry.key + 7 : NULL;
+        const char *end = rest == NULL ? NULL : strrchr(rest, '.');
+        if (end == NULL || strcmp(end, ".command") != 0 || entry.count == 0 ||
+            entry.values[0][0] == '\0' || (size_t)(end - rest) >= sizeof name) {
+            continue;
+        }
+        (void)snprintf(name, sizeof name, "%.*s", (int)(end - rest), rest);
+        err = trp_protocol_register(&trpi_bridge_protocol);
+        err = err == TRP_OK ? program_begin(node, name, ret_what, what_bytes) : err;
+    }
+    return err;
 }

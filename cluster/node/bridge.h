@@ -28,6 +28,7 @@
 #define TRPI_BRIDGE_LOW_BYTES (TRPI_BRIDGE_HIGH_BYTES / 2)
 
 struct trp_node;
+struct trpi_bridge_child;
 
 /* One program: what its session and its actors share. */
 typedef struct trpi_bridge {
@@ -35,9 +36,10 @@ typedef struct trpi_bridge {
     struct trp_node *node;
     trp_system *system;
     trp_ref session;
-    _Atomic uint64_t unwritten;  /* bytes of lines that the kernel has not taken */
-    _Atomic bool waits;          /* the session reads on when unwritten is low */
-    _Atomic uint32_t event_bits; /* of the cluster; 0: none are wanted */
+    struct trpi_bridge_child *child; /* NULL: the program has begun the bridge */
+    _Atomic uint64_t unwritten;      /* bytes of lines that the kernel has not taken */
+    _Atomic bool waits;              /* the session reads on when unwritten is low */
+    _Atomic uint32_t event_bits;     /* of the cluster; 0: none are wanted */
     _Atomic uint32_t asks, watches;
     char name[TRP_NAME_BYTES_MAX + 1];
 } trpi_bridge;
@@ -89,6 +91,7 @@ typedef struct trpi_bridge_order {
 } trpi_bridge_order;
 /* To an actor: a request that names it. To the session, from an actor: stop me now. */
 extern trp_type trpi_bridge_order_type;
+extern trp_type trpi_bridge_alarm_type;  /* to itself: look after the process */
 extern trp_type trpi_bridge_go_on_type;  /* to the session: unwritten is low */
 extern trp_type trpi_bridge_notice_type; /* to the session: an event of the cluster, as JSON text */
 extern trp_type trpi_bridge_stream_type; /* to the session: trpi_bridge_stream */
@@ -107,12 +110,20 @@ trp_err trpi_bridge_actor_spawn(trp_ctx *ctx, const trpi_bridge_voice *session, 
 /* Give a request to the actor that it names. Takes what request holds, always. */
 void trpi_bridge_actor_order(trp_ctx *ctx, trp_ref actor, trpi_bridge_request *request);
 
+/* The arguments of a session. */
+typedef struct trpi_session_args {
+    trpi_bridge *bridge;
+    uint64_t supervised; /* 1: it has a child, and bridge lives as long as the node */
+} trpi_session_args;
 extern const trp_behaviour trpi_bridge_session_behaviour;
 
 /* ---- the node's bridges: bridge.c ------------------------------------------------------------ */
 
 /* Serve `bridge`: the call's connection becomes the stream of a session. */
 void trpi_node_serve_bridge(struct trp_node *node, trpi_call *call);
+/* Start the programs of the configuration. Errors: TRP_ECONFIG (the name of a bridge is no name of
+ * an actor, or is taken), TRP_ELIMIT, TRP_ENOMEM; *ret_what says which. */
+trp_err trpi_bridges_begin(struct trp_node *node, char *ret_what, size_t what_bytes);
 /* An event of the cluster, {"event":{...}}, for the programs that want it. Any thread. */
 void trpi_bridges_event(struct trp_node *node, unsigned index, const char *text);
 bool trpi_bridges_hear(struct trp_node *node); /* is any event wanted? */

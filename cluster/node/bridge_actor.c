@@ -28,8 +28,10 @@ trp_type trpi_bridge_order_type = TRP_HELD_TYPE("troupe-bridge.order", 1);
 trp_type trpi_bridge_go_on_type = LOCAL_TYPE("go-on", 2, 0);
 trp_type trpi_bridge_notice_type = LOCAL_TYPE("notice", 3, TRP_TYPE_VARIABLE);
 trp_type trpi_bridge_stream_type = TRP_HELD_TYPE("troupe-bridge.stream", 4);
-static trp_type *const bridge_types[] = { &trpi_bridge_order_type, &trpi_bridge_go_on_type,
-                                          &trpi_bridge_notice_type, &trpi_bridge_stream_type };
+trp_type trpi_bridge_alarm_type = LOCAL_TYPE("alarm", 5, 0);
+static trp_type *const bridge_types[] = { &trpi_bridge_alarm_type, &trpi_bridge_order_type,
+                                          &trpi_bridge_go_on_type, &trpi_bridge_notice_type,
+                                          &trpi_bridge_stream_type };
 const trp_protocol trpi_bridge_protocol = { "troupe-bridge", bridge_types,
                                             sizeof bridge_types / sizeof bridge_types[0], 0 };
 

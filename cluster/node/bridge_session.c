@@ -9,9 +9,12 @@
  *       unwritten bytes are low: a program that does not read is not read either.
  *   bridge-session-N2  The order of requests that name one actor is kept.
  *   bridge-session-N3  When the program has gone, the session ends, and its actors before it.
+ *   bridge-session-N4  A program that the node has started is started again when its process has
+ *       been waited for, its actors have ended, and a pause is over. The session stays.
  * Limits.  bridge.h
- * Tests.   tests/system/bridge.sh
+ * Tests.   tests/system/bridge.sh, bridge_child.sh
  */
+#include <signal.h>
 #include <string.h>
 
 #include <troupe/cluster.h>
@@ -19,7 +22,7 @@
 
 #include "actor/actor.h"
 #include "base/alloc.h"
-#include "cluster/node/bridge.h"
+#include "cluster/node/bridge_child.h"
 #include "cluster/node/control_member.h"
 #include "cluster/node/ctl_proto.h"
 #include "cluster/node/node_private.h"
@@ -28,11 +31,16 @@
 #define PROTOCOL 1
 #define MEMBERS_MAX 1024u /* that are shown when events are asked for */
 #define STOP_MS 5000u
+#define ALARM_KEY 1u
+#define REAP_MS 50u
+#define TERM_MS 2000u /* after the end of its stream a program is told to end, then killed */
+#define KILL_MS 5000u
 #define BUFFER_BYTES (1ull << 30) /* never reached: bridge-voice-V2 bounds what waits */
 
 typedef struct session {
     trpi_bridge_voice voice; /* first */
     trpi_bridge_lines lines;
+    uint64_t ending_ms; /* since when its process ends; 0: it does not */
 } session;
 
 /* ---- input ----------------------------------------------------------------------------------- */
@@ -285,6 +293,87 @@ on_received(trp_ctx *ctx, session *s, const trp_tcp_received *received)
     return f.err;
 }
 
+/* ---- the process of a bridge that the node starts -------------------------------------------- */
+
+static void
+alarm_set(trp_ctx *ctx, uint32_t delay_ms)
+{
+    trp_err err = trp_timer_once(ctx, ALARM_KEY, delay_ms, &trpi_bridge_alarm_type, NULL, 0);
+    if (err != TRP_OK) {
+        trpi_fail_as(ctx, err, "no timer for the program");
+    }
+}
+
+/* Start the process, or say why not, and try again after a pause. */
+static trp_err
+process_start(trp_ctx *ctx, session *s)
+{
+    trpi_bridge *b = s->voice.bridge;
+    int stream = -1, errors = -1;
+    int error = trpi_bridge_child_start(b->child, trp_now_ms(ctx), &stream, &errors);
+    if (error != 0) {
+        uint32_t pause_ms = trpi_bridge_child_pause(b->child, trp_now_ms(ctx));
+        trp_log(ctx, TRP_LOG_ERROR,
+                "%s cannot be started: %s; next try in %u ms: bridge.%s.command", b->child->argv[0],
+                strerror(error), pause_ms, b->name);
+        alarm_set(ctx, pause_ms);
+        return TRP_OK;
+    }
+    trp_log(ctx, TRP_LOG_INFO, "%s runs as process %ld", b->child->argv[0], (long)b->child->pid);
+    trp_err err = trpi_io_adopt(ctx, stream, trp_self(ctx));
+    trp_err of_errors = trpi_bridge_errors_spawn(ctx, b, errors);
+    return err != TRP_OK ? err : of_errors;
+}
+
+/* The process has gone, or closed its output: its actors end, and it has to. */
+static void
+process_end(trp_ctx *ctx, session *s)
+{
+    trp_ref nobody = TRP_REF_NONE;
+    for (trp_ref child = trp_child_next(ctx, nobody); !trp_ref_is_none(child);
+         child = trp_child_next(ctx, child)) {
+        trp_stop(ctx, child);
+    }
+    trpi_bridge_voice_end(ctx, &s->voice);
+    trpi_bridge_lines_fini(&s->lines);
+    atomic_store(&s->voice.bridge->event_bits, 0);
+    s->ending_ms = trp_now_ms(ctx);
+    alarm_set(ctx, REAP_MS);
+}
+
+/* bridge-session-N4 */
+static trp_err
+on_alarm(trp_ctx *ctx, session *s)
+{
+    char how[64];
+    trpi_bridge *b = s->voice.bridge;
+    uint64_t now_ms = trp_now_ms(ctx);
+    if (b->child == NULL || !trp_ref_is_none(s->voice.connection)) {
+        return TRP_OK;
+    }
+    if (s->ending_ms == 0) {
+        return process_start(ctx, s);
+    }
+    if (b->child->pid != 0 && !trpi_bridge_child_reap(b->child, how, sizeof how)) {
+        bool late = now_ms - s->ending_ms > TERM_MS;
+        if (late) {
+            trpi_bridge_child_signal(b->child, now_ms - s->ending_ms > KILL_MS ? SIGKILL : SIGTERM);
+        }
+        alarm_set(ctx, REAP_MS);
+        return TRP_OK;
+    }
+    if (trp_children_count(ctx) > 0) { /* their names must be free */
+        alarm_set(ctx, REAP_MS);
+        return TRP_OK;
+    }
+    uint32_t pause_ms = trpi_bridge_child_pause(b->child, now_ms);
+    trp_log(ctx, TRP_LOG_WARNING, "%s has ended; it is started again in %u ms", b->child->argv[0],
+            pause_ms);
+    s->ending_ms = 0;
+    alarm_set(ctx, pause_ms);
+    return TRP_OK;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static trp_err
@@ -315,6 +404,7 @@ on_connected(trp_ctx *ctx, session *s)
                            trp_path(s->voice.bridge->system, trp_self(ctx), path, sizeof path)) &&
         trpi_json_add_i64(event, "lineBytesMax", TRPI_BRIDGE_LINE_BYTES_MAX);
     trpi_bridge_voice_write(ctx, &s->voice, trpi_bridge_print(event, ok));
+    trpi_bridge_voice_go_on(ctx, &s->voice);
     read_on(ctx, s);
 }
 
@@ -325,7 +415,11 @@ on_closed(trp_ctx *ctx, session *s, const trp_tcp_closed *closed)
     trp_log(ctx, TRP_LOG_DEBUG, "the program has gone%s%s", closed->reason[0] != '\0' ? ": " : "",
             closed->reason);
     s->voice.connection = nobody;
-    trp_stop(ctx, trp_self(ctx)); /* bridge-session-N3 */
+    if (s->voice.bridge->child != NULL) {
+        process_end(ctx, s);
+    } else {
+        trp_stop(ctx, trp_self(ctx)); /* bridge-session-N3 */
+    }
 }
 
 static trp_err
@@ -352,6 +446,8 @@ session_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         on_connected(ctx, s);
     } else if (trp_msg_is(msg, &trpi_bridge_go_on_type)) {
         read_on(ctx, s);
+    } else if (trp_msg_is(msg, &trpi_bridge_alarm_type)) {
+        return on_alarm(ctx, s);
     } else if (trp_msg_is(msg, &trpi_bridge_notice_type)) {
         on_notice(ctx, s, msg);
     } else {
@@ -364,14 +460,17 @@ static trp_err
 session_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     session *s = state;
-    trpi_bridge *b;
-    memcpy(&b, trp_msg_payload(args), sizeof b);
+    trpi_bridge *b = ((const trpi_session_args *)trp_msg_payload(args))->bridge;
     s->voice.bridge = b;
     s->voice.actor = "";
     pthread_mutex_lock(&b->node->lock);
     b->session = trp_self(ctx);
     pthread_mutex_unlock(&b->node->lock);
-    return TRP_OK;
+    if (b->child != NULL && b->child->pid != 0) { /* of the state before a restart */
+        process_end(ctx, s);
+        return TRP_OK;
+    }
+    return b->child != NULL ? process_start(ctx, s) : TRP_OK;
 }
 
 static void
@@ -381,20 +480,22 @@ session_stopped(trp_ctx *ctx, void *state)
     trpi_bridge_lines_fini(&s->lines);
     if (s->voice.bridge != NULL) {
         trpi_bridge_voice_end(ctx, &s->voice);
-        trpi_bridge_over(s->voice.bridge);
+        if (s->voice.bridge->child != NULL) { /* that is the node's */
+            trpi_bridge_child_signal(s->voice.bridge->child, SIGTERM);
+        } else {
+            trpi_bridge_over(s->voice.bridge);
+        }
         s->voice.bridge = NULL;
     }
 }
 
-/* The program cannot be connected again. */
+/* A program that has begun the bridge itself cannot be connected again. */
 static trp_err
 session_restarted(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *args)
 {
-    (void)ctx;
-    (void)state;
+    const trpi_session_args *a = trp_msg_payload(args);
     (void)why;
-    (void)args;
-    return TRP_EINIT;
+    return a->supervised ? session_start(ctx, state, args) : TRP_EINIT;
 }
 
 static const trp_strategy strategy = { .size = sizeof(trp_strategy),

@@ -7,6 +7,7 @@
 #include "actor/actor.h"
 #include "cluster/cluster.h"
 #include "cluster/management/management.h"
+#include "cluster/node/bridge_child.h"
 #include "cluster/node/health.h"
 #include "cluster/node/otlp.h"
 #include "io/settings.h"
@@ -88,6 +89,20 @@ static const trpi_config_alias management_aliases[] = {
     { NULL, NULL },
 };
 
+/* Of programs that the node starts, by the name of their actor below /user. */
+static const trpi_config_row bridge_rows[] = {
+    { "bridge.*.command", LIST, "", 0, 0, NULL,
+      "A program and its arguments, which the node starts with itself and again when it ends; its "
+      "standard input and output are the bridge of /user/NAME (docs/bridge.md)." },
+    { "bridge.*.min-backoff", DURATION, SECONDS_OF(TRPI_BRIDGE_BACKOFF_S_DEFAULT), 1, HOURS, NULL,
+      "The pause before the program is started again; doubled each time, until it has run for "
+      "longer than max-backoff." },
+    { "bridge.*.max-backoff", DURATION, SECONDS_OF(TRPI_BRIDGE_BACKOFF_MAX_S_DEFAULT), 1, HOURS,
+      NULL, "The longest pause before the program is started again." },
+    { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
+};
+
+static const trpi_config_part bridge_keys = KEYS_OF(bridge_rows, NULL);
 static const trpi_config_part control_keys = KEYS_OF(control_rows, NULL);
 static const trpi_config_part trace_keys = KEYS_OF(trace_rows, NULL);
 static const trpi_config_part management_keys = KEYS_OF(management_rows, management_aliases);
@@ -95,7 +110,7 @@ static const trpi_config_part management_keys = KEYS_OF(management_rows, managem
 const trpi_config_part *const trpi_config_parts[] = {
     &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,
     &trpi_persistence_keys, &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys,
-    &trpi_flow_keys, &control_keys, &trpi_log_keys, &management_keys, &trace_keys,
-    &trpi_testkit_keys, NULL,
+    &trpi_flow_keys, &control_keys, &bridge_keys, &trpi_log_keys, &management_keys,
+    &trace_keys, &trpi_testkit_keys, NULL,
 };
 /* clang-format on */

@@ -1,4 +1,4 @@
-troupe_sources += cluster/node/bridge.c cluster/node/bridge_actor.c cluster/node/bridge_asks.c cluster/node/bridge_request.c cluster/node/bridge_session.c cluster/node/bridge_voice.c \
+troupe_sources += cluster/node/bridge.c cluster/node/bridge_actor.c cluster/node/bridge_asks.c cluster/node/bridge_child.c cluster/node/bridge_request.c cluster/node/bridge_session.c cluster/node/bridge_voice.c \
 	cluster/node/built_in_types.c cluster/node/carry.c cluster/node/cert_main.c cluster/node/cert_openssl.c \
 	cluster/node/config_main.c cluster/node/alive.c cluster/node/control_health.c cluster/node/health.c cluster/node/cookie_file.c cluster/node/fsm_main.c \
 	cluster/node/keys.c cluster/node/control.c cluster/node/control_actors.c cluster/node/control_audit.c cluster/node/control_call.c \

@@ -323,6 +323,7 @@ node_prepare(trp_node *node, const trp_node_options *options, trp_node_error *re
 static trp_err
 node_begin(trp_node *node, trp_node_error *ret_error)
 {
+    char what[512] = "";
     trp_err err = trpi_carry_new(node, &node->carry);
     err = err == TRP_OK ? trpi_health_start(node, &node->health) : err;
     if (err != TRP_OK) {
@@ -342,6 +343,9 @@ node_begin(trp_node *node, trp_node_error *ret_error)
     }
     err = err == TRP_OK ? plugins_begin(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_lease_check(node, ret_error) : err; /* of a plugin */
+    if (err == TRP_OK && (err = trpi_bridges_begin(node, what, sizeof what)) != TRP_OK) {
+        return trpi_node_fail(ret_error, err, "%s", what);
+    }
     if (err != TRP_OK) {
         return err;
     }
