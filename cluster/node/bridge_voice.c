@@ -101,7 +101,9 @@ may_write(const trpi_bridge_voice *v) /* bridge-voice-V2 */
 void
 trpi_bridge_voice_go_on(trp_ctx *ctx, trpi_bridge_voice *v)
 {
-    if (v->stashed && may_write(v)) {
+    /* not at each ack: all that wait are handled again, and most of them would wait again */
+    bool worth = v->unwritten == 0 || atomic_load(&v->bridge->unwritten) < TRPI_BRIDGE_LOW_BYTES;
+    if (v->stashed && worth && may_write(v)) {
         v->stashed = false;
         trp_unstash_all(ctx);
     }

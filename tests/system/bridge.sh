@@ -157,7 +157,7 @@ cat <&9 >"$work/deaf" 7>&- 8>&- &
 reader=$!
 pids+=("$reader")
 reads_on() { [ "$(grep -c yyyy "$work/deaf")" -ge 1000 ]; }
-check all_that_waited_comes_when_it_reads wait_until 60 reads_on
+check all_that_waited_comes_when_it_reads wait_until 180 reads_on
 exec 7>&- 8>&- 9<&-
 ends_with a_loud_bridge loud 0
 
