@@ -26,7 +26,7 @@ cat >"$work/deaf.sh" <<'PROGRAM'
 trap '' TERM
 exec <&- >&-
 echo "$$" >>"$(dirname "$0")/deaf"
-read -rt 600 <> <(:)
+exec tail -f /dev/null
 PROGRAM
 cat >"$work/node.conf" <<CONF
 bridge worker { command = { "/bin/bash", "$work/program.sh" }  min-backoff = 100ms  max-backoff = 400ms }

@@ -16,7 +16,15 @@ OPTIONS = ("--socket", os.environ["TEST_SOCKET"])
 
 
 async def open_bridge(name: str) -> troupe.Bridge:
-    return await troupe.connect(name, program=PROGRAM, options=OPTIONS)
+    """The name is free a moment after the bridge before it has ended."""
+    deadline = asyncio.get_running_loop().time() + 60
+    while True:
+        try:
+            return await troupe.connect(name, program=PROGRAM, options=OPTIONS)
+        except troupe.BridgeError as refused:
+            if refused.exit != 1 or asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(0.02)
 
 
 class Echo(troupe.Actor):
@@ -190,7 +198,7 @@ class Ends(unittest.IsolatedAsyncioTestCase):
     async def test_a_name_is_taken_once(self) -> None:
         async with await open_bridge("twice"):
             with self.assertRaises(troupe.BridgeError) as caught:
-                await open_bridge("twice")
+                await troupe.connect("twice", program=PROGRAM, options=OPTIONS)
             self.assertEqual(caught.exception.exit, 1)
 
     async def test_without_a_node_it_is_69(self) -> None:
