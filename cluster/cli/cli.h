@@ -125,7 +125,7 @@ typedef struct trpi_cli_command {
     unsigned outputs;    /* mask of TRPI_CLI_OUT; 0: -o is refused */
     unsigned args_min, args_max;
     uint32_t timeout_ms; /* default */
-    char completes;      /* 'm' members, 'p' paths or members, 'c' commands, 0 nothing */
+    char completes;      /* 'm' members, 'p' paths or members, 'c' commands, 'u' plugins */
     bool passes_through; /* all words behind the name are passed to run unchanged */
     bool of_all_behind;  /* except the flags of every command, which may be there, too */
     bool takes_node;     /* and so are --system and --socket before it: a node has them itself */
@@ -330,6 +330,7 @@ int trpi_cli_run_down(trpi_cli *cli);
 int trpi_cli_run_drain(trpi_cli *cli);
 int trpi_cli_run_undrain(trpi_cli *cli);
 int trpi_cli_run_bridge(trpi_cli *cli);
+int trpi_cli_run_upgrade(trpi_cli *cli);
 int trpi_cli_run_shutdown(trpi_cli *cli);
 int trpi_cli_run_events(trpi_cli *cli);
 int trpi_cli_run_wait(trpi_cli *cli);

@@ -490,6 +490,23 @@ const trpi_cli_command trpi_cli_commands[] = {
       .args_max = 1,
       .timeout_ms = SHORT,
       .run = trpi_cli_run_bridge },
+    { .name = "upgrade",
+      .group = TRPI_CLI_ACTORS,
+      .usage = "FILE",
+      .summary = "give the actors of a loaded plugin the code of its newer version, as they live",
+      .text =
+          "FILE is the name of a file in plugins.dir, by which the plugin was loaded; it and the "
+          "directory belong to\nroot or the node's user, who alone may write them. It is "
+          "copied and loaded; each actor changes between\ntwo messages. One that cannot keeps "
+          "its old code, state and mailbox, and is listed (exit 1); --timeout\nsays how long "
+          "to wait for those that are busy. Exit 65: the file is refused, nothing was changed; "
+          "68: no\nsuch plugin or file; 77: somebody else may write it. The order is audited.\n",
+      .outputs = ANSWER,
+      .args_min = 1,
+      .args_max = 1,
+      .timeout_ms = LONG,
+      .completes = 'u',
+      .run = trpi_cli_run_upgrade },
     { .name = "tree",
       .group = TRPI_CLI_ACTORS,
       .usage = "[PATH|MEMBER] [--depth N] [--on MEMBER]",

@@ -140,6 +140,33 @@ complete_members(trpi_cli *cli)
     }
 }
 
+/* Print the files that plugins were loaded from, if a node answers. */
+static void
+complete_plugins(trpi_cli *cli)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, STDERR_FILENO) < 0) {
+        return;
+    }
+    cJSON *reply = NULL;
+    cli->timeout_ms = 200;
+    if (trpi_cli_call(cli, trpi_cli_request_new(cli, "config"), NULL, NULL, &reply) == 0) {
+        const cJSON *all = cJSON_GetObjectItemCaseSensitive(reply, "config"), *plugin;
+        const cJSON *row = cJSON_GetObjectItemCaseSensitive(all, "plugins");
+        cJSON_ArrayForEach(plugin, cJSON_GetObjectItemCaseSensitive(row, "value"))
+        {
+            const char *path = cJSON_GetStringValue(plugin);
+            if (path != NULL) {
+                size_t bytes = strcspn(path, ":");
+                const char *slash = memrchr(path, '/', bytes);
+                size_t from = slash == NULL ? 0 : (size_t)(slash + 1 - path);
+                (void)printf("%.*s\n", (int)(bytes - from), path + from);
+            }
+        }
+        cJSON_Delete(reply);
+    }
+}
+
 /* Values of the flag word before the one that is being written. True: they were printed. */
 static bool
 complete_value(trpi_cli *cli, const char *flag)
@@ -184,6 +211,8 @@ trpi_cli_run_complete(trpi_cli *cli)
         complete_flags(command);
     } else if (command == NULL || command->completes == 'c') {
         complete_commands();
+    } else if (command->completes == 'u') {
+        complete_plugins(cli);
     } else if (command->completes == 'm' || command->completes == 'p') {
         complete_members(cli);
     } else if (strcmp(command->name, "completion") == 0) {

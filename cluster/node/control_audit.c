@@ -140,6 +140,11 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
         printable_make(text);
         whom_add(whom, "/user/%s", text);
         return "bridge";
+    case TRPI_CONTROL_UPGRADE:
+        (void)snprintf(text, sizeof text, "%s", request->path);
+        printable_make(text);
+        whom_add(whom, "%s", text);
+        return "upgrade-plugin";
     case TRPI_CONTROL_RELOAD:
         whom_add(whom, "%s", node->address);
         return "reload";

@@ -35,6 +35,7 @@ static const struct {
     { "down", TRPI_CONTROL_DOWN, true },
     { "drain", TRPI_CONTROL_DRAIN, true },
     { "undrain", TRPI_CONTROL_UNDRAIN, true },
+    { "upgrade", TRPI_CONTROL_UPGRADE, true },
     { "shutdown", TRPI_CONTROL_SHUTDOWN, true },
     { "events", TRPI_CONTROL_EVENTS, false },
     { "send", TRPI_CONTROL_SEND, false },
@@ -346,6 +347,9 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     if (err == TRP_OK && request->command == TRPI_CONTROL_FAULT) {
         err = text_take(json, "peer", &request->path, refusal);
     }
+    if (err == TRP_OK && request->command == TRPI_CONTROL_UPGRADE) {
+        err = text_take(json, "plugin", &request->path, refusal);
+    }
     return err;
 }
 
@@ -479,6 +483,8 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
         return stop_check(request, refusal);
     case TRPI_CONTROL_TRACE:
         return trace_check(request, refusal);
+    case TRPI_CONTROL_UPGRADE:
+        return request->path ? TRP_OK : field_refuse(refusal, "plugin", "missing");
     case TRPI_CONTROL_VERSION:
     case TRPI_CONTROL_MEMBERS:
     case TRPI_CONTROL_MEMBER_STATUS:

@@ -54,7 +54,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_UNDRAIN,
     TRPI_CONTROL_DASHBOARD,
     TRPI_CONTROL_SENDERS,
-    TRPI_CONTROL_BRIDGE
+    TRPI_CONTROL_BRIDGE,
+    TRPI_CONTROL_UPGRADE
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -81,9 +82,10 @@ typedef struct trpi_control_request {
     uint64_t after;                /* only those behind this number; 0: all */
     const char *level, *component; /* logs; NULL: all */
     const char *member;            /* NULL: this node */
-    const char *path;              /* send, ask, tree; ping: its target; fault: its peer */
-    const char *action;            /* fault, stop, trace: never NULL there */
-    const char *direction, *rule;  /* fault; direction is never NULL there */
+    /* send, ask, tree; ping: its target; fault: its peer; upgrade: a file */
+    const char *path;
+    const char *action;           /* fault, stop, trace: never NULL there */
+    const char *direction, *rule; /* fault; direction is never NULL there */
     const char *type;
     const char *text;
     uint8_t *payload; /* decoded base64; NULL without */

@@ -24,6 +24,14 @@ static const trpi_config_row control_rows[] = {
     { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
 };
 
+/* Of plugins that a command names. */
+static const trpi_config_row plugin_rows[] = {
+    { "plugins.dir", TEXT, "", 0, 0, NULL,
+      "Directory of the files that `troupe upgrade` may load; it and they belong to root or the "
+      "node's user, and only the owner may write them. empty: LIBDIR/troupe." },
+    { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
+};
+
 /* Of management over HTTP. */
 static const trpi_config_row management_rows[] = {
     { "management.enabled", BOOL, "off", 0, 0, NULL,
@@ -104,13 +112,14 @@ static const trpi_config_row bridge_rows[] = {
 
 static const trpi_config_part bridge_keys = KEYS_OF(bridge_rows, NULL);
 static const trpi_config_part control_keys = KEYS_OF(control_rows, NULL);
+static const trpi_config_part plugin_keys = KEYS_OF(plugin_rows, NULL);
 static const trpi_config_part trace_keys = KEYS_OF(trace_rows, NULL);
 static const trpi_config_part management_keys = KEYS_OF(management_rows, management_aliases);
 
 const trpi_config_part *const trpi_config_parts[] = {
     &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,
     &trpi_persistence_keys, &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys,
-    &trpi_flow_keys, &control_keys, &bridge_keys, &trpi_log_keys, &management_keys,
+    &trpi_flow_keys, &plugin_keys, &control_keys, &bridge_keys, &trpi_log_keys, &management_keys,
     &trace_keys, &trpi_testkit_keys, NULL,
 };
 /* clang-format on */

@@ -7,6 +7,7 @@
 #include "cluster/node/node_plugin.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -43,6 +44,40 @@ path_find(const char *name, char *path, size_t bytes)
         }
     }
     (void)snprintf(path, bytes, "%s", name);
+}
+
+typedef struct search {
+    uintptr_t inside;
+    trpi_code code;
+} search;
+
+static int
+object_look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    search *s = arg;
+    trpi_code code = { UINTPTR_MAX, 0 };
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t low = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_LOAD) {
+            code.low = low < code.low ? low : code.low;
+            code.high = low + segment->p_memsz > code.high ? low + segment->p_memsz : code.high;
+        }
+    }
+    if (!trpi_code_has(&code, (const void *)s->inside)) {
+        return 0;
+    }
+    s->code = code;
+    return 1;
+}
+
+trpi_code
+trpi_plugin_code(const void *inside)
+{
+    search s = { (uintptr_t)inside, { 0, 0 } };
+    (void)dl_iterate_phdr(object_look, &s); /* 0: not found, no address is inside */
+    return s.code;
 }
 
 static trp_err
@@ -89,6 +124,8 @@ trpi_plugin_open(const char *specification, trpi_plugin *ret_plugin, trp_node_er
                            plugin->abi, TRP_PLUGIN_ABI);
     }
     ret_plugin->plugin = plugin;
+    ret_plugin->versions[0] = trpi_plugin_code(plugin);
+    ret_plugin->versions_count = 1;
     return TRP_OK;
 }
 

@@ -119,6 +119,7 @@ struct trp_node {
     uint64_t messages_seen[2]; /* from peers and to them; control_metrics.c, with the lock */
     /* until then an end counts as that of the whole cluster; 0: it does not */
     uint64_t cluster_ends_ns;
+    bool is_upgrading;                           /* node_upgrade.c; with lock */
     char reload_refused[TRPI_NODE_RELOAD_BYTES]; /* why the last SIGHUP changed nothing; "" */
     struct {                                     /* control_reload.c; with lock */
         int fd; /* wakes the thread that reads the configuration; 0: there is none */
@@ -233,6 +234,9 @@ void trpi_reload_restart(cJSON *report, const char *key);
 /* Takes report, of all reloads up to `wanted`. */
 void trpi_reload_done(trp_node *node, uint32_t wanted, cJSON *report);
 void trpi_node_serve_reload(trp_node *node, trpi_call *call);
+/* node_upgrade.c */
+const char *trpi_plugins_dir(trp_node *node); /* where files of plugins are that commands name */
+void trpi_node_serve_upgrade(trp_node *node, trpi_call *call);
 /* control_fault.c */
 void trpi_node_serve_fault(trp_node *node, trpi_call *call);
 void trpi_node_serve_why(trp_node *node, trpi_call *call);

@@ -136,6 +136,25 @@ typedef struct trp_behaviour {
             NULL, NULL, NULL, NULL, 0, 0, NULL                                                     \
     }
 
+/* Take over the state of an actor whose behaviour gets a newer version (troupe/plugin.h): fill
+ * `state`, zeroed memory as for a new instance, from `old_state`, which `old_version` of the
+ * behaviour had. Runs as part of the actor, between two messages; none of its asks is open. The new
+ * state owns all that the old one did; old_state itself is freed. Functions of trp_become() are
+ * dropped before: become again. Timers, stash, watches, children and memory of trp_alloc() stay.
+ * Any result but TRP_OK, and trp_fail(), says that the actor keeps its old behaviour and old_state,
+ * which must be as they were.
+ * Not called where version and state_bytes are the same: the state is kept as it is. */
+typedef trp_err (*trp_code_change_fn)(trp_ctx *ctx, void *state, void *old_state,
+                                      uint32_t old_version);
+
+/* A behaviour that replaces those of the same name in older versions of its plugin. */
+typedef struct trp_code_change {
+    const trp_behaviour *behaviour;
+    /* NULL: actors with another version or state_bytes cannot change, and the upgrade is refused.
+     * Not called of a persistent actor, which recovers with the newer code instead. */
+    trp_code_change_fn change;
+} trp_code_change;
+
 typedef struct trp_spawn_options {
     size_t size;
     const char *name;        /* copied; NULL: an automatic name, "$..." */

@@ -12,6 +12,17 @@
  *
  * A plugin is code of the node: it may do all that the node may do. It is never unloaded while the
  * node runs, because messages and behaviours point into it.
+ *
+ * `troupe upgrade FILE` replaces its code while its actors live. The newer version says which of
+ * its behaviours replace those of the older one, by their names:
+ *
+ *     static const trp_code_change counter_changes[] = { { &counter, counter_change } };
+ *     TRP_PLUGIN_UPGRADE(counter_changes, 1, NULL)
+ *
+ * The older code stays in memory: callbacks, and actors that could not change, still run it. A
+ * message type has one layout for the life of a process. Where fields change, declare a type of
+ * another name beside the older one, and handle both: messages of the older type wait in mailboxes
+ * and stashes, come from nodes that were not upgraded, and stand in journals.
  */
 #ifndef TROUPE_PLUGIN_H
 #define TROUPE_PLUGIN_H
@@ -51,6 +62,27 @@ typedef struct trp_plugin {
 #define TRP_PLUGIN(name_, init_, fini_)                                                            \
     TRP_API extern const trp_plugin trp_plugin_v1;                                                 \
     const trp_plugin trp_plugin_v1 = { TRP_PLUGIN_ABI, 0, (name_), (init_), (fini_) };
+
+#define TRP_PLUGIN_CHANGES_MAX 256u
+
+/* The behaviours that a newer version of a plugin brings. Since: 0.2 */
+typedef struct trp_plugin_upgrade {
+    size_t size; /* sizeof(trp_plugin_upgrade) */
+    const trp_code_change *changes;
+    uint32_t changes_count; /* at most TRP_PLUGIN_CHANGES_MAX */
+    uint32_t zero;
+    /* Called instead of init, before any actor changes: register types and new behaviours, start
+     * new actors. *state: what the older version's init gave, passed to the fini of this one. The
+     * protocols that the behaviours accept are registered already. Any result but TRP_OK refuses
+     * the upgrade. NULL: nothing to do.
+     * Thread: one of the node's; may block. */
+    trp_err (*begin)(trp_node *node, void **state, trp_plugin_error *ret_error);
+} trp_plugin_upgrade;
+
+#define TRP_PLUGIN_UPGRADE(changes_, count_, begin_)                                               \
+    TRP_API extern const trp_plugin_upgrade trp_plugin_upgrade_v1;                                 \
+    const trp_plugin_upgrade trp_plugin_upgrade_v1 = { sizeof(trp_plugin_upgrade), (changes_),     \
+                                                       (count_), 0, (begin_) };
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@
 #include "actor/kernel/guard.h"
 #include "actor/kernel/open.h"
 #include "actor/life/open.h"
+#include "actor/life/upgrade.h"
 #include "actor/log/open.h"
 #include "actor/naming/open.h"
 #include "actor/nodes/open.h"

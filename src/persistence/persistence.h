@@ -38,6 +38,9 @@ typedef bool (*trpi_persistent_scope_fn)(void *arg, trp_ctx *ctx, char *id, char
 trp_err trpi_persistent_scope_set(trp_system *system, trpi_persistent_scope_fn fn, void *arg);
 /* Is it the behaviour of a persistent actor? */
 bool trpi_behaviour_is_persistent(const trp_behaviour *behaviour);
+/* Does one with this state recover, write or keep commands back? Else it can be recovered anew and
+ * nothing is lost. Thread: its runner. */
+bool trpi_persistent_is_busy(const void *state);
 
 /* ---- behind the commands of a persistent actor --------------------------------------------------
  * A message that stands in the order of its commands and is none: when those before it have been

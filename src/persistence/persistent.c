@@ -50,6 +50,15 @@ trpi_persistent_get(const trp_ctx *ctx)
     return state == NULL ? NULL : state->priv;
 }
 
+bool
+trpi_persistent_is_busy(const void *state)
+{
+    const trpi_persistent *p = ((const trp_persistent_state *)state)->priv;
+
+    return p != NULL && (p->phase != TRPI_PHASE_READY || p->in_flight > 0 || p->stash_count > 0 ||
+                         p->pending.count > 0 || p->applying != NULL || p->flight != NULL);
+}
+
 static uint32_t
 or_default(uint32_t given, uint32_t otherwise)
 {

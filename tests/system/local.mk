@@ -24,3 +24,33 @@ noinst_LTLIBRARIES += tests/system/many.la
 tests_system_many_la_SOURCES = tests/system/many.c
 tests_system_many_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_system_many_la_LIBADD = libtroupe.la
+noinst_LTLIBRARIES += tests/system/upgraded_1.la
+tests_system_upgraded_1_la_SOURCES = tests/system/upgraded.c
+tests_system_upgraded_1_la_CPPFLAGS = $(AM_CPPFLAGS) -DUP_VERSION=1
+tests_system_upgraded_1_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_upgraded_1_la_LIBADD = libtroupe.la
+noinst_LTLIBRARIES += tests/system/upgraded_2.la
+tests_system_upgraded_2_la_SOURCES = tests/system/upgraded.c
+tests_system_upgraded_2_la_CPPFLAGS = $(AM_CPPFLAGS) -DUP_VERSION=2
+tests_system_upgraded_2_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_upgraded_2_la_LIBADD = libtroupe.la
+noinst_LTLIBRARIES += tests/system/upgraded_3.la
+tests_system_upgraded_3_la_SOURCES = tests/system/upgraded.c
+tests_system_upgraded_3_la_CPPFLAGS = $(AM_CPPFLAGS) -DUP_VERSION=3
+tests_system_upgraded_3_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_upgraded_3_la_LIBADD = libtroupe.la
+noinst_LTLIBRARIES += tests/system/upgraded_4.la
+tests_system_upgraded_4_la_SOURCES = tests/system/upgraded.c
+tests_system_upgraded_4_la_CPPFLAGS = $(AM_CPPFLAGS) -DUP_VERSION=4
+tests_system_upgraded_4_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_upgraded_4_la_LIBADD = libtroupe.la
+noinst_LTLIBRARIES += tests/system/upgraded_5.la
+tests_system_upgraded_5_la_SOURCES = tests/system/upgraded.c
+tests_system_upgraded_5_la_CPPFLAGS = $(AM_CPPFLAGS) -DUP_VERSION=5
+tests_system_upgraded_5_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_upgraded_5_la_LIBADD = libtroupe.la
+noinst_LTLIBRARIES += tests/system/upgraded_6.la
+tests_system_upgraded_6_la_SOURCES = tests/system/upgraded.c
+tests_system_upgraded_6_la_CPPFLAGS = $(AM_CPPFLAGS) -DUP_VERSION=6
+tests_system_upgraded_6_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_upgraded_6_la_LIBADD = libtroupe.la

@@ -58,6 +58,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/guard_test.c \
 	tests/unit/actor/held_test.c \
 	tests/unit/actor/receive_filter_test.c \
+	tests/unit/actor/upgrade_test.c \
 	tests/unit/actor/gather_test.c \
 	tests/unit/actor/guardian_test.c \
 	tests/unit/actor/direct_delivery_test.c \

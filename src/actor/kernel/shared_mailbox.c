@@ -164,6 +164,14 @@ trpi_shared_join(trpi_shared_mailbox *shared, trpi_cell *cell, trpi_bounded_mail
     return err;
 }
 
+void
+trpi_shared_behaviour_set(trpi_shared_mailbox *shared, const trp_behaviour *behaviour)
+{
+    pthread_mutex_lock(&shared->lock);
+    shared->behaviour = behaviour;
+    pthread_mutex_unlock(&shared->lock);
+}
+
 bool
 trpi_shared_is_empty(trpi_shared_mailbox *shared)
 {

@@ -26,6 +26,9 @@ trp_err trpi_shared_join(trpi_shared_mailbox *shared, trpi_cell *cell,
  * letters. */
 void trpi_shared_leave(trp_ctx *ctx, trpi_bounded_mailbox *mailbox);
 bool trpi_shared_is_empty(trpi_shared_mailbox *shared);
+/* A member has another version of the behaviour, which those that join have from now on. Thread:
+ * its runner. */
+void trpi_shared_behaviour_set(trpi_shared_mailbox *shared, const trp_behaviour *behaviour);
 
 /* Tell the member with this mailbox; some member will handle the message. Takes msg but for
  * TRP_EAGAIN, which only try_only returns. */

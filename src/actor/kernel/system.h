@@ -24,6 +24,7 @@ struct trpi_dispatchers;                    /* dispatcher.h */
 struct trpi_mailbox_types;                  /* bounded_mailbox.h */
 struct trpi_stall;                          /* stall.h */
 struct trpi_guard;                          /* guard.h */
+struct trpi_versions;                       /* life/versions.c */
 struct trpi_behaviours;                     /* distribution.h */
 typedef struct trpi_settings trpi_settings; /* settings.c */
 struct trpi_life_system;                    /* actor/life/life.h: guardians, shutdown */
@@ -57,10 +58,12 @@ struct trp_system {
     struct trpi_trace *trace; /* trace.h */
     struct trpi_directory *directory;
     struct trpi_behaviours *behaviours; /* by name, for other nodes */
-    struct trpi_registry *registry;     /* names */
-    struct trpi_paths *paths;           /* of ended actors, and of actors of other nodes */
-    struct trpi_event_stream *events;   /* NULL: being made, or taken apart */
-    struct trpi_loggers *loggers;       /* set once, when the guardians run */
+    /* versions.c; NULL: nothing was upgraded; release/acquire */
+    _Atomic(struct trpi_versions *) versions;
+    struct trpi_registry *registry;   /* names */
+    struct trpi_paths *paths;         /* of ended actors, and of actors of other nodes */
+    struct trpi_event_stream *events; /* NULL: being made, or taken apart */
+    struct trpi_loggers *loggers;     /* set once, when the guardians run */
     struct {
         trp_ref root, user, temp;
     } top; /* guardians: set once, before the system is given out */

@@ -14,6 +14,7 @@
  * Tests.   tests/unit/actor/children_test.c, tests/unit/actor/guardian_test.c
  */
 #include "actor/life/life.h"
+#include "actor/life/upgrade.h"
 
 #include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/dispatcher.h"
@@ -332,7 +333,7 @@ trpi_spawn_conceive(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
 {
     trp_err err;
 
-    cell->behaviour = behaviour;
+    cell->behaviour = trpi_behaviour_newest(ctx->system, behaviour);
     err = trpi_life_prepare(ctx, parent, cell, options);
     if (err != TRP_OK) {
         trpi_slot_abandon(ctx, cell);
@@ -362,7 +363,7 @@ spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
     if (err != TRP_OK) {
         return err;
     }
-    cell->behaviour = behaviour;
+    cell->behaviour = trpi_behaviour_newest(ctx->system, behaviour);
     err = trpi_child_prepare(ctx, parent, cell, options);
     if (err == TRP_OK) {
         err = trpi_spawn_dispatcher(ctx, cell, options, dispatcher);

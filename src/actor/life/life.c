@@ -20,6 +20,7 @@
  * Sources. LIFE-1..18; Akka 2.2.5, "Lifecycle", "What happens to the actor".
  */
 #include "actor/life/life.h"
+#include "actor/life/upgrade.h"
 
 #include <string.h>
 
@@ -162,6 +163,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
         ctx->system->life_hooks->proxy_start(ctx, cell);
         return;
     }
+    cell->behaviour = trpi_behaviour_newest(ctx->system, cell->behaviour);
     cell->life = TRPI_LIFE_RUNNING;
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_LIFECYCLE) && cell->parent != 0) {
         trpi_life_trace(ctx, cell, "created below",

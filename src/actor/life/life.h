@@ -229,6 +229,10 @@ void trpi_stash_to_front(trpi_cell *cell);
 bool trpi_front_put(trpi_cell *cell, trp_msg *msg);
 void trpi_stash_drain(trp_ctx *ctx, trpi_cell *cell);
 void trpi_levels_drop(trpi_cell *cell);
+/* Take the stack of trp_become() out of an actor, and put one back that has none; NULL: empty. */
+trpi_level *trpi_levels_take(trpi_cell *cell);
+void trpi_levels_put(trpi_cell *cell, trpi_level *levels);
+void trpi_levels_free(trpi_level *level);
 void trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell);
 
 /* ---- select.c -------------------------------------------------------------------------------- */
@@ -317,7 +321,6 @@ void trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
 trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
                           const trp_spawn_options *options);
 /* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task by it. */
-bool trpi_behaviour_is_valid(const trp_behaviour *behaviour);
 trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
 /* A spawn was refused: log the details that the error lacks, such as the name of a type or
  * dispatcher. */

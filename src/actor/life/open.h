@@ -136,6 +136,8 @@ trp_err trpi_tell_ahead(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type
 /* A child of the running actor that waits for the end of a pause of its strategy is restarted now;
  * any other is left alone. */
 void trpi_restart_now(trp_ctx *ctx, trp_ref child);
+/* Has it all that a behaviour must have? NULL is none. Thread: any. */
+bool trpi_behaviour_is_valid(const trp_behaviour *behaviour);
 /* Restart an actor of this node as its supervisor does, with the error TRP_ECANCELED: state and
  * children are new, its ref, its mailbox and its watchers stay. Neither the supervisor's decider
  * nor its budget is asked, and siblings are left alone. Thread: any. */

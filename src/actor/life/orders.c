@@ -11,6 +11,7 @@
  * Sources. MSG-8, MSG-17; Akka's StashWhenFailed and StashWhenWaitingForChildren.
  */
 #include "actor/life/life.h"
+#include "actor/life/upgrade.h"
 
 #include <string.h>
 
@@ -251,6 +252,9 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_AHEAD:
         trpi_ahead_put(ctx, cell, sysmsg->pointer);
         break;
+    case TRPI_SYS_UPGRADE:
+        trpi_upgrade_order(ctx, cell, sysmsg->pointer, sysmsg->number);
+        break;
     case TRPI_SYS_ACTIVE:
         trpi_filter_active_set(cell, sysmsg->flag != 0);
         break;
@@ -299,6 +303,9 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
     case TRPI_SYS_ERRAND:
         trpi_errand_gone(sysmsg->pointer);
         break;
+    case TRPI_SYS_UPGRADE:
+        trpi_upgrade_gone(sysmsg->pointer, sysmsg->number);
+        break;
     case TRPI_SYS_AHEAD:
         trpi_ahead_lost(ctx->system, (trp_ref){ TRPI_NODE_SELF, slot, sysmsg->to_generation, 0 },
                         sysmsg->pointer);
@@ -334,6 +341,9 @@ trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg)
         break;
     case TRPI_SYS_ERRAND:
         trpi_errand_gone(sysmsg->pointer);
+        break;
+    case TRPI_SYS_UPGRADE:
+        trpi_upgrade_gone(sysmsg->pointer, sysmsg->number);
         break;
     default:
         break;

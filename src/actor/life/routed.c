@@ -28,6 +28,7 @@
 #include <stdio.h>
 
 #include "actor/life/life.h"
+#include "actor/life/upgrade.h"
 #include "actor/kernel/mailbox.h"
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -220,7 +221,7 @@ routed_make(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
     if (err != TRP_OK) {
         return err;
     }
-    cell->behaviour = behaviour;
+    cell->behaviour = trpi_behaviour_newest(ctx->system, behaviour);
     err = trpi_spawn_dispatcher(ctx, cell, options, NULL);
     if (err == TRP_OK) {
         err = trpi_child_prepare(ctx, parent, cell, options);

@@ -53,6 +53,13 @@ trpi_behaviour_is_valid(const trp_behaviour *behaviour)
            (behaviour->strategy == NULL || TRPI_SIZED_FITS(behaviour->strategy, log));
 }
 
+/* Is it that type, or another copy of its declaration? */
+static bool
+is_type(const trp_type *type, const trp_type *wanted)
+{
+    return type == wanted || (type != NULL && type->number != 0 && type->number == wanted->number);
+}
+
 trp_err
 trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options)
 {
@@ -77,7 +84,7 @@ trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *option
         }
     }
     return behaviour->args_type != NULL &&
-                   (options == NULL || options->args_type != behaviour->args_type)
+                   (options == NULL || !is_type(options->args_type, behaviour->args_type))
                ? TRP_EINVAL /* here, and not at its first start (SYS-29) */
                : TRP_OK;
 }
@@ -100,7 +107,7 @@ refusal_text(trp_system *system, const trp_behaviour *behaviour, const trp_spawn
     } else if (err == TRP_ENOENT && options != NULL && options->mailbox != NULL) {
         (void)snprintf(buffer, bytes, "no mailbox has the id \"%s\"", options->mailbox);
     } else if (err == TRP_EINVAL && behaviour->args_type != NULL &&
-               args_type != behaviour->args_type) {
+               !is_type(args_type, behaviour->args_type)) {
         (void)snprintf(buffer, bytes, "its arguments are to be of type %s, not %s",
                        behaviour->args_type->name, args_type == NULL ? "none" : args_type->name);
     } else if (err == TRP_EINVAL && args_type != NULL &&

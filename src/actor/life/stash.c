@@ -121,15 +121,42 @@ trpi_life_receive(trp_ctx *ctx, trpi_cell *cell)
 }
 
 void
-trpi_levels_drop(trpi_cell *cell)
+trpi_levels_free(trpi_level *level)
 {
     trpi_level *below;
 
-    for (trpi_level *level = cell->extra->levels; level != NULL; level = below) {
+    for (; level != NULL; level = below) {
         below = level->below;
         trpi_free(level);
     }
-    cell->extra->levels = NULL;
+}
+
+trpi_level *
+trpi_levels_take(trpi_cell *cell)
+{
+    trpi_level *levels = cell->extra == NULL ? NULL : cell->extra->levels;
+
+    if (levels != NULL) {
+        cell->extra->levels = NULL;
+        trpi_receive_mark(cell);
+    }
+    return levels;
+}
+
+void
+trpi_levels_put(trpi_cell *cell, trpi_level *levels)
+{
+    if (levels != NULL) {
+        trpi_assert(cell->extra->levels == NULL);
+        cell->extra->levels = levels;
+        trpi_receive_mark(cell);
+    }
+}
+
+void
+trpi_levels_drop(trpi_cell *cell)
+{
+    trpi_levels_free(trpi_levels_take(cell));
     trpi_receive_mark(cell);
 }
 

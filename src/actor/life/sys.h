@@ -31,7 +31,9 @@ enum trpi_sys {
     TRPI_SYS_FAR_FAILED = 22, /* from: the actor; pointer: trpi_failure, owned */
     TRPI_SYS_AHEAD = 25,      /* pointer: a message for the front queue, owned */
     TRPI_SYS_SAMPLE = 26,     /* number: one in so many messages begins a trace; 0: none */
-    TRPI_SYS_ALARM = 24       /* services and child proxies only */
+    /* pointer: a pass of upgrade.c, counted; number: place of the actor in it */
+    TRPI_SYS_UPGRADE = 27,
+    TRPI_SYS_ALARM = 24 /* services and child proxies only */
 };
 
 static inline void

@@ -28,6 +28,7 @@
 #include "actor/kernel/trace.h"
 #include "actor/distribution/distribution.h"
 #include "actor/life/life.h"
+#include "actor/life/upgrade.h"
 #include "actor/log/log.h"
 #include "actor/nodes/nodes.h"
 #include "actor/kernel/run.h"
@@ -159,6 +160,7 @@ system_destroy(trp_system *system)
     trpi_guard_free(system->guard);
     trpi_trace_system_free(system);
     trpi_behaviours_free(system->behaviours);
+    trpi_versions_free(atomic_load_explicit(&system->versions, memory_order_acquire));
     trpi_directory_free(system->directory);
     trpi_nodes_free(system->nodes);
     trpi_cells_free(system->cells);
