@@ -495,7 +495,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "FILE",
       .summary = "give the actors of a loaded plugin the code of its newer version, as they live",
       .text =
-          "FILE is the name of a file in plugins.dir, by which the plugin was loaded; it and the "
+          "FILE is the name of a file in plugins-dir, by which the plugin was loaded; it and the "
           "directory belong to\nroot or the node's user, who alone may write them. It is "
           "copied and loaded; each actor changes between\ntwo messages. One that cannot keeps "
           "its old code, state and mailbox, and is listed (exit 1); --timeout\nsays how long "

@@ -1,6 +1,6 @@
 /* node_upgrade.c - `troupe upgrade FILE`: a newer version of a plugin, while its actors live.
  *
- * Shape.   file below plugins.dir -> copy -> dlopen -> what it brings is checked
+ * Shape.   file below plugins-dir -> copy -> dlopen -> what it brings is checked
  *          -> may all actors change? -> its begin -> each actor changes, or is listed
  * Must hold.
  *   node-upgrade-U1  Until begin has returned nothing of the node has changed, but message types
@@ -51,7 +51,7 @@ file_of(const char *path)
 const char *
 trpi_plugins_dir(trp_node *node)
 {
-    const char *dir = trpi_config_text(node->config, "plugins.dir");
+    const char *dir = trpi_config_text(node->config, "plugins-dir");
     return dir[0] != '\0' ? dir : TROUPE_LIBDIR "/troupe";
 }
 

@@ -60,7 +60,7 @@ directory_open(const char *dir, trpi_control_refusal *ret_refusal)
     struct stat st;
     int fd = dir[0] == '/' ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd < 0 || fstat(fd, &st) != 0) {
-        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_CONFIG, "plugins.dir %.512s: %s", dir,
+        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_CONFIG, "plugins-dir %.512s: %s", dir,
                             dir[0] != '/' ? "expected a path that begins with /" : strerror(errno));
     } else if (is_trusted(&st, "directory", dir, ret_refusal)) {
         return fd;

@@ -15,7 +15,7 @@ bring 1
 start() { # NAME [OPTION]...
     local name=$1
     shift
-    background "$troupe" node --port 0 --socket "$work/$name.sock" --load "$dir/up.so" --set plugins.dir="$dir" \
+    background "$troupe" node --port 0 --socket "$work/$name.sock" --load "$dir/up.so" --set plugins-dir="$dir" \
         --set persistence.journal=lmdb --set persistence.lmdb.dir="$work/$name.journal" "$@" 2>"$work/$name.log"
 }
 at() { "$troupe" --socket "$work/one.sock" "$@"; }
