@@ -155,6 +155,15 @@ examples_broker_SOURCES = examples/broker.c
 examples_broker_LDADD = libtroupe.la
 examples_graph_SOURCES = examples/graph.c
 examples_graph_LDADD = libtroupe.la
+# An application, in two versions for tests/system/apps.sh.
+noinst_LTLIBRARIES += examples/hello_app.la examples/hello_app_two.la
+examples_hello_app_la_SOURCES = examples/hello_app.c
+examples_hello_app_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_hello_app_la_LIBADD = libtroupe.la
+examples_hello_app_two_la_SOURCES = examples/hello_app.c
+examples_hello_app_two_la_CPPFLAGS = $(AM_CPPFLAGS) -DWORLD='"new world"'
+examples_hello_app_two_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_hello_app_two_la_LIBADD = libtroupe.la
 # Work that is pulled.
 noinst_LTLIBRARIES += examples/pulling.la
 examples_pulling_la_SOURCES = examples/pulling.c

@@ -292,6 +292,7 @@ int trpi_cli_run_config(trpi_cli *cli);
 int trpi_cli_run_config_reload(trpi_cli *cli);
 int trpi_cli_run_multinode(trpi_cli *cli);
 int trpi_cli_run_new(trpi_cli *cli);
+int trpi_cli_run_pack(trpi_cli *cli);
 int trpi_cli_run_cert(trpi_cli *cli);
 int trpi_cli_run_cookie(trpi_cli *cli);
 int trpi_cli_run_fsm(trpi_cli *cli);

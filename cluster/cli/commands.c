@@ -83,6 +83,20 @@ const trpi_cli_command trpi_cli_commands[] = {
       .args_min = 2,
       .args_max = 2,
       .run = trpi_cli_run_new },
+    { .name = "pack",
+      .group = TRPI_CLI_RUN,
+      .usage = "DIR [FILE]",
+      .summary = "pack an application for troupe node --apps",
+      .text =
+          "DIR is named as the application and has NAME.so (troupe/bootable.h), NAME.conf if it "
+          "has a configuration, and\nother files. Writes NAME.tar.gz, or FILE: tar xzf "
+          "NAME.tar.gz -C APPS installs it into the directory of a node's\napplications. "
+          "MANIFEST in it names the application, the version of this "
+          "program and the files with their sizes.\nExit 65: DIR is no application; 74: FILE "
+          "exists or cannot be written.\n",
+      .args_min = 1,
+      .args_max = 2,
+      .run = trpi_cli_run_pack },
     { .name = "config",
       .group = TRPI_CLI_RUN,
       .usage = "show|check|reload [OPTION]...",

@@ -82,7 +82,7 @@ complete_own_flags(const trpi_cli_command *command)
 {
     static const char node[] =
         "--config\n--set\n--system\n--host\n--port\n--bind-host\n--bind-port\n--seed\n--role\n"
-        "--load\n--socket\n--log-level\n--log-format\n--log-file\n--help";
+        "--load\n--apps\n--socket\n--log-level\n--log-format\n--log-file\n--help";
     static const struct {
         const char *command, *flags;
     } own[] = {

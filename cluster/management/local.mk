@@ -1,7 +1,19 @@
-troupe_sources += cluster/management/access.c cluster/management/answers.c cluster/management/events.c cluster/management/exchange.c \
+troupe_sources += \
+	cluster/management/access.c \
+	cluster/management/answers.c \
+	cluster/management/events.c \
+	cluster/management/exchange.c \
 	cluster/management/exposition.c \
-	cluster/management/form.c cluster/management/forward.c cluster/management/lws.c cluster/management/openapi.c cluster/management/page.c cluster/management/routes.c \
-	cluster/management/server.c cluster/management/sessions.c cluster/management/stream.c cluster/management/tell.c
+	cluster/management/form.c \
+	cluster/management/forward.c \
+	cluster/management/lws.c \
+	cluster/management/openapi.c \
+	cluster/management/page.c \
+	cluster/management/routes.c \
+	cluster/management/server.c \
+	cluster/management/sessions.c \
+	cluster/management/stream.c \
+	cluster/management/tell.c
 
 # The assembler includes the files of the page.
 cluster/management/page.lo: $(wildcard $(top_srcdir)/cluster/management/page/*)

@@ -32,6 +32,16 @@ static const trpi_config_row plugin_rows[] = {
     { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
 };
 
+/* Of applications. */
+static const trpi_config_row apps_rows[] = {
+    { "apps.directory", TEXT, "", 0, 0, NULL,
+      "Directory of applications, DIR/NAME/NAME.so with NAME.conf, which are started, and "
+      "restarted when they change (--apps); empty: none." },
+    { "apps.interval", DURATION, "2s", 100, 3600000, NULL,
+      "How often to look for changes there." },
+    { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
+};
+
 /* Of management over HTTP. */
 static const trpi_config_row management_rows[] = {
     { "management.enabled", BOOL, "off", 0, 0, NULL,
@@ -114,12 +124,13 @@ static const trpi_config_part bridge_keys = KEYS_OF(bridge_rows, NULL);
 static const trpi_config_part control_keys = KEYS_OF(control_rows, NULL);
 static const trpi_config_part plugin_keys = KEYS_OF(plugin_rows, NULL);
 static const trpi_config_part trace_keys = KEYS_OF(trace_rows, NULL);
+static const trpi_config_part apps_keys = KEYS_OF(apps_rows, NULL);
 static const trpi_config_part management_keys = KEYS_OF(management_rows, management_aliases);
 
 const trpi_config_part *const trpi_config_parts[] = {
     &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,
     &trpi_persistence_keys, &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys,
-    &trpi_flow_keys, &plugin_keys, &control_keys, &bridge_keys, &trpi_log_keys, &management_keys,
-    &trace_keys, &trpi_testkit_keys, NULL,
+    &trpi_flow_keys, &plugin_keys, &apps_keys, &control_keys, &bridge_keys, &trpi_log_keys,
+    &management_keys, &trace_keys, &trpi_testkit_keys, NULL,
 };
 /* clang-format on */

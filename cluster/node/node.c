@@ -34,6 +34,7 @@
 #include "cluster/node/health.h"
 #include "cluster/node/node_management.h"
 #include "cluster/node/otlp.h"
+#include "cluster/node/apps.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
@@ -342,6 +343,7 @@ node_begin(trp_node *node, trp_node_error *ret_error)
         return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));
     }
     err = err == TRP_OK ? plugins_begin(node, ret_error) : err;
+    err = err == TRP_OK ? trpi_apps_start(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_lease_check(node, ret_error) : err; /* of a plugin */
     if (err == TRP_OK && (err = trpi_bridges_begin(node, what, sizeof what)) != TRP_OK) {
         return trpi_node_fail(ret_error, err, "%s", what);

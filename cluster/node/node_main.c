@@ -47,6 +47,8 @@ static const char help[] =
     "  --seed ADDRESS|self    node to join through; may be repeated (cluster.seed-nodes)\n"
     "  --role ROLE            may be repeated (cluster.roles)\n"
     "  --load PLUGIN[:ARGS]   shared object with actors; may be repeated (plugins)\n"
+    "  --apps DIR             directory of applications, which are restarted when they change\n"
+    "                         (apps.directory)\n"
     "  --socket PATH          control socket (control.socket)\n"
     "  --log-level LEVEL      error, warning, info, debug (log.level)\n"
     "  --log-format FORMAT    text, json or journald (log.format)\n"

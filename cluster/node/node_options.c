@@ -27,6 +27,7 @@ static const struct flag {
     { "--seed", "cluster.seed-nodes", true },
     { "--role", "cluster.roles", true },
     { "--load", "plugins", true },
+    { "--apps", "apps.directory", true },
     { "--socket", "control.socket", true },
     { "--log-level", "log.level", true },
     { "--log-format", "log.format", true },

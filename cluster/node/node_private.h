@@ -99,6 +99,7 @@ struct trp_node {
     } commands;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
+    struct trpi_apps *apps;                  /* NULL: it has no directory of applications */
     const struct trpi_doctor_probes *probes; /* of the doctor; tests replace them */
     trpi_record_ring dead_ring;              /* the last dead letters; control_deadletters.c */
     trpi_record_ring log_ring;               /* the last lines of the log; control_logs.c */

@@ -8,6 +8,8 @@
  */
 #include "cluster/node/node_start.h"
 
+#include "cluster/node/apps.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -462,6 +464,7 @@ trpi_node_stop(trp_node *node)
     if (node->cluster && node->ending.listener) {
         trpi_cluster_unlisten(node->cluster, node->ending.listener);
     }
+    bool apps_ended = trpi_apps_stop(node);
     trpi_seed_dns_stop(node->seed_dns);
     node->seed_dns = NULL;
     trpi_cluster_stop(node->cluster);
@@ -490,13 +493,17 @@ trpi_node_stop(trp_node *node)
     node->management = NULL;
     trpi_health_stop(node->health);
     trpi_remote_stop(node->remote);
+    ended = ended && apps_ended;
     /* actors that are left may use it, and the system, which leaks itself: node-start-I1 */
     if (ended) {
         trpi_cluster_free(node->cluster);
     }
-    trp_system_free(node->system);
+    if (apps_ended) {
+        trp_system_free(node->system);
+    }
     if (ended) {
         trpi_health_free(node->health);
+        trpi_apps_free(node);
     }
     return ended;
 }

@@ -8,6 +8,7 @@
 #include <troupe/alias.h>
 #include <troupe/backoff.h>
 #include <troupe/base.h>
+#include <troupe/bootable.h>
 #include <troupe/breaker.h>
 #include <troupe/bus.h>
 #include <troupe/bytes.h>

@@ -21,6 +21,7 @@ lines_max=60
 #   agent     values, a transaction over them, one derived
 #   cache     source, cache and those that wait
 #   ending    parts, keeper and reaper
+#   hello_app  an application whole: both actors, configuration, startup, shutdown
 #   broker    jobs, connections, and both ends of them
 #   graph     parts, master, supersteps, two nodes
 #   pulling   master and workers, which come and go
@@ -34,9 +35,9 @@ lines_max=60
 #   orders    a service: entities, reminders, a projection and a singleton
 #   registry  services, a job for them, and the list
 #   room      a member whole, and all that a subscriber is told; room_caller, the same for a client
-longer=" broker graph pulling agent cache ending flow periodic aggregator coordinated buncher philosophers health cluster counter ping echo_ack echo_nack echo_peer frames_tls udp persistent orders registry room room_caller "
+longer=" hello_app broker graph pulling agent cache ending flow periodic aggregator coordinated buncher philosophers health cluster counter ping echo_ack echo_nack echo_peer frames_tls udp persistent orders registry room room_caller "
 # Not run here: those need a second process or a node, and are run by tests/multinode and tests/system.
-elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend member multinode orders ping pulling room room_caller stats stats_master "
+elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend hello_app member multinode orders ping pulling room room_caller stats stats_master "
 # What a program shows, and which one does (examples/README.md says how).
 features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:strategy crash:trp_fail crash:fault_trap
     lifecycle:trp_alloc lifecycle:trp_defer watch:trp_watch stash:trp_stash stash:trp_become ask:trp_ask
@@ -51,7 +52,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     orders:remember_entities orders:trp_reminder_set orders:trp_projection_emit orders:trp_journal_query_spawn orders:trp_singleton_start
     room:trp_mediator_subscribe room:TRP_SUBSCRIBE_TELLS_MISSED room:trp_receptionist_subscribe room_caller:trp_client_topic registry:trp_mediator_topics
     chat:TRP_MSG_ARRAY codec:trp_pipeline_new member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
-    broker:trp_line_stage graph:TRP_REGISTRY pulling:TRP_REGISTRY
+    hello_app:TRP_BOOTABLE broker:trp_line_stage graph:TRP_REGISTRY pulling:TRP_REGISTRY
     ending:trp_system_shutdown periodic:trp_schedule_once cache:trp_schedule_once flow:trp_flow_start flow:trp_flow_ask aggregator:trp_aggregator_expect_once agent:trp_agent_send_in coordinated:trp_coordination_join buncher:TRP_FSM_EXPORT philosophers:trp_fsm_reply
     echo_ack:trp_tcp_ack_type echo_nack:trp_tcp_resume_writing_type udp:trp_udp_simple_sender health:trp_nng_open spool:trp_consumer_open spool:trp_endpoint_ack frames_tls:trp_tls_new frames_tls:trp_tcp_pipeline
     live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy
@@ -103,7 +104,7 @@ read -ra flags <<<"$(pkg-config --cflags --libs troupe)"
 for source in "$top"/examples/*.c; do
     name=$(basename "$source" .c)
     kind=()
-    grep -q '^TRP_PLUGIN(' "$source" && kind=(-shared -fPIC)
+    grep -qE '^TRP_(PLUGIN|BOOTABLE)\(' "$source" && kind=(-shared -fPIC)
     if ! cc "${kind[@]}" -Wall -Wno-format-truncation -Werror -o "$work/$name" "$source" "${flags[@]}" >"$work/log" 2>&1; then
         fail "example $name compiles" <"$work/log"
         continue
