@@ -128,9 +128,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_endpoint_send(trp_ctx *ctx, trp_ref producer,
                                                  const trp_endpoint_header *headers,
                                                  uint32_t headers_count, uint64_t ack);
 
-/* Say that a consumed message is done. Any actor may; without `acknowledges` it means nothing.
+/* Say that a consumed message is done. Any actor may; without `acknowledges` it means nothing. If
+ * it was said already, or its time is over, trp_endpoint_error comes with TRP_ESTATE.
  *
- * Errors:    none; trp_endpoint_error (TRP_ESTATE) if it was said already, or its time is over
+ * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CAM-03.  Since: 0.2 */
 TRP_API void trp_endpoint_ack(trp_ctx *ctx, trp_ref consumer, uint64_t exchange);

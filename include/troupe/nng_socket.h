@@ -145,22 +145,23 @@ TRP_API TRP_MUST_CHECK trp_err trp_nng_open_device(trp_ctx *ctx, const trp_nng_o
 TRP_API TRP_MUST_CHECK trp_err trp_nng_send(trp_ctx *ctx, trp_ref socket, const trp_bytes *parts,
                                             uint32_t parts_count, uint64_t ack);
 
-/* Reply to the request or survey of this number, once. Any actor may.
+/* Reply to the request or survey of this number, once. Any actor may. If it was answered, or its
+ * time is over, trp_nng_failed comes with TRP_ESTATE.
  *
  * Ownership: borrows parts (shared).
- * Errors:    as trp_nng_send; trp_nng_failed (TRP_ESTATE) if it was answered, or its time is over
+ * Errors:    as trp_nng_send
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    ZMQ-06.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_nng_reply(trp_ctx *ctx, trp_ref socket, uint64_t exchange,
                                              const trp_bytes *parts, uint32_t parts_count);
 
 /* Subscribe a SUB to all messages that begin with these bytes (none: to all), or end such a
- * subscription. The filter is the subscriber's: publishers send everything to everyone.
+ * subscription. The filter is the subscriber's: publishers send everything to everyone. To the
+ * running actor goes trp_nng_failed with TRP_EUNSUPPORTED if the socket is no SUB, and with
+ * TRP_ENOENT if there is no such subscription.
  *
  * Ownership: borrows prefix (copied).
  * Errors:    TRP_EINVAL  prefix is longer than TRP_NNG_PREFIX_BYTES_MAX
- *            trp_nng_failed goes to the running actor if the socket is no SUB (TRP_EUNSUPPORTED),
- *            or there is no such subscription (TRP_ENOENT)
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    ZMQ-03, -04.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_nng_subscribe(trp_ctx *ctx, trp_ref socket, const void *prefix,

@@ -33,7 +33,7 @@ ticks_without_room_become_one(void)
     stage_close(system);
 }
 
-/* CAM-03, CAM-10: without acknowledges a file is done when it is in the mailbox. */
+/* CAM-02, CAM-03, CAM-10: without acknowledges a file is done when it is in the mailbox. */
 static void
 files_are_consumed_and_put_away(void)
 {

@@ -365,7 +365,7 @@ options_out_of_range_are_refused(void)
     free(t);
 }
 
-/* An ipc path that another listener has would end that one: nng-library-N5. */
+/* ZMQ-01. An ipc path that another listener has would end that one: nng-library-N5. */
 static void
 an_address_in_use_closes_the_second_socket_with_a_reason(void)
 {
