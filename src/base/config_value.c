@@ -110,6 +110,11 @@ trpi_config_nearest(const char *name)
     const char *best = NULL;
     size_t best_distance = 1 + strlen(leaf_of(name)) / 3; /* one edit in three letters */
     for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
+        if (strcmp(leaf_of(row->key), name) == 0) {
+            return row->key; /* its section alone is missing */
+        }
+    }
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         size_t whole = trpi_edit_distance(name, row->key);
         if (whole < best_distance || (whole == best_distance && !best)) {
             best = row->key;

@@ -2,7 +2,7 @@
  * the strategies. */
 #include "tests/unit/cluster/scene.h"
 
-static char doc[65536];
+static char doc[262144];
 
 struct column {
     const char *strategy;
