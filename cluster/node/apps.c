@@ -16,12 +16,10 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +30,7 @@
 #include "actor/actor.h"
 #include "base/alloc.h"
 #include "base/mutex.h"
+#include "cluster/node/node_plugin.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
@@ -51,6 +50,7 @@ typedef struct app {
     void *state;
     stamp object, settings; /* when it was started, or failed to */
     bool seen;
+    uint32_t copies;
     char name[TRP_APP_NAME_BYTES_MAX + 1];
     char directory[PATH_BYTES];
 } app;
@@ -126,49 +126,21 @@ is_foreign(const struct stat *file)
            (file->st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
+/* Copy an object into memory that has no name and cannot be changed (apps-A2). */
 static trp_err
-copy_fail(int *fds, char *why, const char *path, const char *what)
+object_copy(app *a, int *ret_fd, char ret_path[64], char *why)
 {
-    (void)snprintf(why, WHY_BYTES, "%s: %s", path, what);
-    for (int i = 0; i < 2; i++) {
-        if (fds[i] >= 0) {
-            (void)close(fds[i]);
-        }
-    }
-    return TRP_ECONFIG;
-}
-
-/* Copy an object into memory that has no name and cannot be changed (apps-A2). Gives *ret_fd. */
-static trp_err
-object_copy(const char *path, stamp *ret_stamp, int *ret_fd, char *why)
-{
-    static char bytes[65536]; /* the thread's */
+    trpi_control_refusal refusal = { .error = "" };
+    char name[TRP_APP_NAME_BYTES_MAX + sizeof ".so"];
     struct stat file;
-    int fds[2] = { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), -1 };
-    if (fds[0] < 0 || fstat(fds[0], &file) != 0) {
-        return copy_fail(fds, why, path, strerror(errno));
+    int fd = -1;
+    (void)snprintf(name, sizeof name, "%s.so", a->name);
+    if (!trpi_plugin_file_open(a->directory, name, &fd, &refusal) || fstat(fd, &file) != 0 ||
+        !trpi_plugin_file_copy(fd, name, ++a->copies, ret_fd, ret_path, &refusal)) {
+        (void)snprintf(why, WHY_BYTES, "%.*s", WHY_BYTES - 1, refusal.error);
+        return TRP_ECONFIG;
     }
-    stamp_take(&file, ret_stamp);
-    if (!S_ISREG(file.st_mode) || (uint64_t)file.st_size > TRP_APP_BYTES_MAX) {
-        return copy_fail(fds, why, path, "expected a regular file of at most 256 MiB");
-    }
-    if (is_foreign(&file)) {
-        return copy_fail(fds, why, path,
-                         "other users can change it; chown it to this user or root, chmod go-w");
-    }
-    fds[1] = memfd_create("troupe-app", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    ssize_t count = 1;
-    while (fds[1] >= 0 && (count = read(fds[0], bytes, sizeof bytes)) > 0) {
-        if (write(fds[1], bytes, (size_t)count) != count) {
-            return copy_fail(fds, why, path, "there is no memory for its copy");
-        }
-    }
-    if (fds[1] < 0 || count < 0) {
-        return copy_fail(fds, why, path, strerror(errno));
-    }
-    (void)fcntl(fds[1], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-    (void)close(fds[0]);
-    *ret_fd = fds[1];
+    stamp_take(&file, &a->object);
     return TRP_OK;
 }
 
@@ -179,11 +151,10 @@ code_open(app *a, const char *path, char *why)
 {
     char copy[64];
     int fd = -1;
-    trp_err err = object_copy(path, &a->object, &fd, why);
+    trp_err err = object_copy(a, &fd, copy, why);
     if (err != TRP_OK) {
         return err;
     }
-    (void)snprintf(copy, sizeof copy, "/proc/self/fd/%d", fd);
     /* Each copy is another file, so that a new version is not the old one to the loader; the
      * descriptor is kept, so that no later one has its path. */
     void *handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL);

@@ -34,7 +34,7 @@ void trpi_plugin_fini(trpi_plugin *plugin);
 /* Return the addresses of the shared object that has this one. */
 trpi_code trpi_plugin_code(const void *inside);
 
-/* ---- plugin_file.c: files that a command names -------------------------------------------------
+/* ---- plugin_file.c: files that a command or a directory names ----------------------------------
  * Open FILE below dir to be read. FILE is a name without a slash, or a link to such a name there;
  * dir and file belong to root or to the user of the node, who alone may write them. false: refused,
  * *ret_refusal says why. Thread: any. */

@@ -108,6 +108,13 @@ file_load(upgrading *u)
     trpi_control_refusal refusal;
     char path[64];
     int fd = -1;
+    if (trpi_plugins_dir(u->node)[0] !=
+        '/') { /* of a directory that this process happens to be in */
+        trpi_call_refuse_text(u->call, TRPI_CTL_EXIT_CONFIG, NULL,
+                              "plugins-dir %.512s: expected a path that begins with /",
+                              trpi_plugins_dir(u->node));
+        return false;
+    }
     if (!trpi_plugin_file_open(trpi_plugins_dir(u->node), u->name, &fd, &refusal) ||
         !trpi_plugin_file_copy(fd, u->name, (uint32_t)u->plugin->versions_count + 1, &u->copy, path,
                                &refusal)) {

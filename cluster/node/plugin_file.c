@@ -1,5 +1,5 @@
-/* plugin_file.c - files of plugins that a command names: who may have written them, and a copy of
- * one.
+/* plugin_file.c - files of plugins that a command names, and of applications: who may have written
+ * them, and a copy of one.
  *
  * Why.     A command that loads code must not be a way to run code that its caller brings: the
  *          directory is the administrator's, and the name stays in it. The loader takes a file that
@@ -9,7 +9,7 @@
  *   plugin-file-I1  What is checked is what is copied: all looks are at descriptors, not at paths.
  *   plugin-file-I2  A copy cannot be written any more when it is loaded.
  * Limits.  FILE_BYTES_MAX, LINKS_MAX links in a row.
- * Tests.     tests/system/upgrade.sh
+ * Tests.     tests/system/upgrade.sh, apps.sh
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <troupe/bootable.h>
+
 #include "cluster/node/ctl_proto.h"
 #include "cluster/node/node_plugin.h"
 
-#define FILE_BYTES_MAX (256ll * 1024 * 1024)
+#define FILE_BYTES_MAX ((long long)TRP_APP_BYTES_MAX)
 #define LINKS_MAX 8
 #define NAME_BYTES 256
 
@@ -58,10 +60,10 @@ static int
 directory_open(const char *dir, trpi_control_refusal *ret_refusal)
 {
     struct stat st;
-    int fd = dir[0] == '/' ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0) {
-        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_CONFIG, "plugins-dir %.512s: %s", dir,
-                            dir[0] != '/' ? "expected a path that begins with /" : strerror(errno));
+        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_CONFIG, "directory %.512s: %s", dir,
+                            strerror(errno));
     } else if (is_trusted(&st, "directory", dir, ret_refusal)) {
         return fd;
     }

@@ -3,6 +3,7 @@
 # own, and shuts them down; `troupe pack` makes a file of one. KER-01 KER-02 KER-03
 . "$(dirname "$0")/lib.sh"
 test_begin
+umask 022 # what others can write is refused
 one=$build/examples/.libs/hello_app.so two=$build/examples/.libs/hello_app_two.so
 apps=$work/apps log=$work/node.log
 mkdir -p "$apps/hello" "$work/out-of-sight"
@@ -35,7 +36,7 @@ mkdir -p "$apps/second"
 install_as "$apps/second/second.so" "$one"
 check a_second_one_is_started wait_until 60 logged "app second has started"
 check and_has_its_own_configuration wait_until 60 logged "second HELLO world!"
-check both_versions_are_mapped grep -q memfd:troupe-app "/proc/$node/maps"
+check both_versions_are_mapped grep -q memfd:hello.so "/proc/$node/maps"
 
 # What cannot be started is said, with what to do, and tried again when it has changed; the others run on.
 install_text "$apps/second/second.so" 'this is no object'
@@ -48,7 +49,7 @@ check a_bad_configuration_is_said wait_until 60 logged "app second did not start
 install_text "$apps/second/second.conf" 'app { greeting = "Hi" }'
 check it_is_mended wait_until 60 logged "second HI world!"
 chmod 666 "$apps/second/second.so"
-check what_others_can_change_is_refused wait_until 60 logged "other users can change it; chown it to this user or root, chmod go-w"
+check what_others_can_change_is_refused wait_until 60 logged "second.so can be written by others (mode 0666): chmod go-w second.so"
 chmod 644 "$apps/second/second.so"
 check it_is_taken_when_they_cannot wait_until 60 logged "second HI world!" 2
 mkdir -p "$apps/plugin"

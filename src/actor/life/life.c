@@ -163,7 +163,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
         ctx->system->life_hooks->proxy_start(ctx, cell);
         return;
     }
-    cell->behaviour = trpi_behaviour_newest(ctx->system, cell->behaviour);
+    trpi_behaviour_renew(ctx->system, cell);
     cell->life = TRPI_LIFE_RUNNING;
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_LIFECYCLE) && cell->parent != 0) {
         trpi_life_trace(ctx, cell, "created below",

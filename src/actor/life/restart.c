@@ -131,7 +131,7 @@ trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell)
     cell->extra->recovers = false;
     cell->life = TRPI_LIFE_RUNNING;
     take_back(cell, true);
-    cell->behaviour = trpi_behaviour_newest(ctx->system, cell->behaviour);
+    trpi_behaviour_renew(ctx->system, cell);
     survivors = mark_survivors(ctx, cell);
     err = trpi_life_state_new(cell);
     if (err == TRP_OK) {

@@ -102,6 +102,16 @@ behaviour_set(trpi_cell *cell, const trp_behaviour *behaviour)
     trpi_receive_mark(cell);
 }
 
+void
+trpi_behaviour_renew(trp_system *system, trpi_cell *cell)
+{
+    const trp_behaviour *newest = trpi_behaviour_newest(system, cell->behaviour);
+
+    if (newest != cell->behaviour) {
+        behaviour_set(cell, newest);
+    }
+}
+
 /* The old state is freed; with deferred calls, which may point into it, behind the last of them. */
 static void
 old_state_free(trpi_cell *cell, void *state)

@@ -49,11 +49,15 @@ typedef struct trpi_upgraded {
 } trpi_upgraded;
 
 /* Called for each actor that keeps its old code. Thread: the caller's of trpi_upgrade_run(). */
+struct trpi_cell;
 typedef void (*trpi_upgrade_kept_fn)(void *arg, const char *path, const char *why);
 
 /* Return the newest version of a behaviour; itself if there is no newer one. Thread: any;
  * lock-free. */
 const trp_behaviour *trpi_behaviour_newest(trp_system *system, const trp_behaviour *behaviour);
+/* Give an actor that starts the newest version of its behaviour. Others may read which one it has:
+ * nothing is written where it is the newest. Thread: that of the actor. */
+void trpi_behaviour_renew(trp_system *system, struct trpi_cell *cell);
 
 /* May all actors that live now be changed? why says what prevents it. Nothing is changed.
  * Errors: TRP_EUNSUPPORTED, TRP_ENOMEM. Thread: any. */
@@ -68,7 +72,6 @@ trp_err trpi_upgrade_run(trp_system *system, const trpi_upgrade *upgrade, uint64
                          trpi_upgrade_kept_fn kept, void *arg, trpi_upgraded *ret_upgraded);
 
 /* ---- of the room ----------------------------------------------------------------------------- */
-struct trpi_cell;
 /* An order to change has come. runner; takes job. */
 void trpi_upgrade_order(trp_ctx *ctx, struct trpi_cell *cell, void *job, uint64_t number);
 void trpi_upgrade_gone(void *job, uint64_t number); /* its actor has ended. Takes job */
