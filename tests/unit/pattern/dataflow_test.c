@@ -496,13 +496,14 @@ static void
 flows_and_idle_stacks_have_limits(void)
 {
     trp_system *system = stage_open_config("flows {\nmax = 3\nidle-stacks = 2\n}");
-    forgetful f = { promise_open(system), TRP_OK };
+    trp_promise *never = promise_open(system);
+    forgetful f[3] = { { never, TRP_OK }, { never, TRP_OK }, { never, TRP_OK } };
     trp_future *waiting[3];
     for (int i = 0; i < 3; i++) {
-        waiting[i] = flow_open(system, wait_for_never, &f);
+        waiting[i] = flow_open(system, wait_for_never, &f[i]);
     }
     UNIT_EQUAL(trp_flow_start(system, keep_nothing, NULL, NULL, NULL, NULL), TRP_ELIMIT);
-    UNIT_EQUAL(promise_keep(f.never, 0), TRP_OK);
+    UNIT_EQUAL(promise_keep(never, 0), TRP_OK);
     for (int i = 0; i < 3; i++) {
         UNIT_EQUAL(trp_future_await(waiting[i], LONG_MS), TRP_OK);
         trp_future_unref(waiting[i]);
@@ -512,7 +513,7 @@ flows_and_idle_stacks_have_limits(void)
     UNIT_EQUAL(info_of(system).idle_stacks, 2);
     settled(flow_open(system, keep_nothing, NULL), TRP_ENOENT);
     UNIT_EQUAL(info_of(system).idle_stacks, 2); /* taken and given back */
-    trp_promise_unref(f.never);
+    trp_promise_unref(never);
     stage_close(system);
 }
 
