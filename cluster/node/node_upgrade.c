@@ -6,8 +6,9 @@
  *   node-upgrade-U1  Until begin has returned nothing of the node has changed, but message types
  *       were registered: a refusal leaves all actors as they are.
  *   node-upgrade-U2  One upgrade at a time. (upgrading)
- *   node-upgrade-U3  A version that has begun stays mapped, and its copy open: the loader would
- *       take another file with that descriptor's path for it.
+ *   node-upgrade-U3  A version whose message types were registered stays mapped, also when it is
+ *       refused then: they point into it. So does its copy stay open: the loader would take another
+ *       file with that descriptor's path for it.
  * Limits.  TRPI_UPGRADES_MAX of a node, TRP_PLUGIN_CHANGES_MAX, KEPT_SHOWN_MAX in an answer.
  * Tests.     tests/system/upgrade.sh, tests/unit/actor/upgrade_test.c
  */
@@ -182,7 +183,6 @@ rows_make(upgrading *u)
             bool recovers = trpi_behaviour_is_persistent(change->behaviour);
             u->rows[i] =
                 (trpi_upgrade_row){ *change, recovers, recovers ? trpi_persistent_is_busy : NULL };
-            accepts_check(change->behaviour, why, sizeof why);
         }
     }
     return why[0] == '\0' || refuse_file(u, why);
@@ -192,17 +192,23 @@ rows_make(upgrading *u)
 static bool
 plugin_upgrade_begin(upgrading *u, const trpi_upgrade *upgrade)
 {
-    char why[512];
+    char why[512] = "";
     trp_plugin_error error = { "" };
     trp_err err = trpi_upgrade_check(u->node->system, upgrade, why, sizeof why);
     if (err != TRP_OK) {
         return refuse_file(u, why);
     }
+    u->handle = NULL; /* node-upgrade-U3 */
+    u->copy = -1;
+    for (size_t i = 0; i < upgrade->rows_count && why[0] == '\0'; i++) {
+        accepts_check(upgrade->rows[i].change.behaviour, why, sizeof why);
+    }
+    if (why[0] != '\0') {
+        return refuse_file(u, why);
+    }
     trpi_fault_trust(u->newer);
     void *state = u->plugin->state;
     err = u->brings->begin == NULL ? TRP_OK : u->brings->begin(u->node, &state, &error);
-    u->handle = NULL; /* node-upgrade-U3 */
-    u->copy = -1;
     if (err != TRP_OK) {
         return refuse_file(u, error.text[0] != '\0' ? error.text : trp_strerror(err));
     }
