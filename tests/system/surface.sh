@@ -15,7 +15,7 @@ has_command() { local name; for name in "${commands[@]}"; do [ "$name" != "$1" ]
 promised="node dev shell status members member join leave down leader unreachable is-singleton is-available events wait why peers shutdown
     tree ls actor kill stop restart spawn send ask ping watch publish topics shards entity singleton routees journal reach
     top deadletters trace metrics logs dashboard graph doctor check report config cert cookie sim fsm new bench completion version
-    member-status cluster-status drain undrain help"
+    member-status cluster-status drain undrain upgrade bridge pack help"
 missing=0
 for name in $promised; do
     if has_command "$name"; then
@@ -58,7 +58,7 @@ is each_flag_is_given_by_a_test "${bad[*]}" ""
 bad=()
 for flag in --system --socket --endpoint --via --cacert --cert --key --output --watch --timeout --dry-run --yes --quiet --verbose --color --help \
     --version --role --status --unreachable --no-wait --dead --type --since --members --gone --converged --up --depth --on --rebalance --follow \
-    --level --component --all-members --fix-hints --out-file; do
+    --level --component --all-members --fix-hints --out-file --apps; do
     grep -qx -- "$flag" "$work/flags" || is_left_out "events $flag" || bad+=("$flag")
 done
 is each_promised_flag_is_there_or_left_out "${bad[*]}" ""
