@@ -15,7 +15,7 @@ spool_start(trp_ctx *ctx, void *state, const trp_msg *args)
     options.acknowledges = 1;
     return err != TRP_OK
                ? err
-               : trp_consumer_open(ctx, "file:inbox?match=*.txt&delay=20", &options, &s->files);
+               : trp_consumer_open(ctx, "file:incoming?match=*.txt&delay=20", &options, &s->files);
 }
 
 static trp_err
@@ -44,10 +44,10 @@ main(void)
     trp_behaviour spool = TRP_BEHAVIOUR_INIT("spool", struct spool, spool_receive);
     trp_system *system;
     trp_ref ref;
-    (void)mkdir("inbox", 0777);
-    FILE *file = fopen("inbox/.words", "w"); /* a name with a dot is not looked at */
+    (void)mkdir("incoming", 0777);
+    FILE *file = fopen("incoming/.words", "w"); /* a name with a dot is not looked at */
     if (file == NULL || fputs("actor\nbehaviour\ncell\n", file) < 0 || fclose(file) != 0 ||
-        rename("inbox/.words", "inbox/words.txt") != 0 ||
+        rename("incoming/.words", "incoming/words.txt") != 0 ||
         trp_system_new("spool", NULL, &system) != TRP_OK) {
         return 1;
     }
