@@ -49,9 +49,9 @@ requests_pass_a_device_and_replies_come_back(void)
         UNIT_TRUE(plain_gets(b, "re:b"));
         UNIT_TRUE(plain_gets(a, "re:a"));
     }
-    nng_close(a);
-    nng_close(b);
-    nng_close(rep);
+    plain_close(a);
+    plain_close(b);
+    plain_close(rep);
     stage_close(system);
     free(t);
 }
@@ -66,8 +66,8 @@ tasks_and_topics_pass_in_one_direction(void)
                pull = plain_at(nng_pull0_open, "inproc://back");
     UNIT_EQUAL(plain_puts(push, "task"), 0);
     UNIT_TRUE(plain_gets(pull, "task"));
-    nng_close(push);
-    nng_close(pull);
+    plain_close(push);
+    plain_close(pull);
     stage_close(system);
     free(t);
 
@@ -93,8 +93,8 @@ tasks_and_topics_pass_in_one_direction(void)
         heard = nng_recv(sub, text, &bytes, 0) == 0 && bytes == 1 && text[0] == 'a';
     }
     UNIT_TRUE(heard);
-    nng_close(pub);
-    nng_close(sub);
+    plain_close(pub);
+    plain_close(sub);
     stage_close(system);
     free(t);
 }
@@ -111,8 +111,8 @@ pairs_speak_through_a_device(void)
     UNIT_TRUE(plain_gets(b, "there"));
     UNIT_EQUAL(plain_puts(b, "back"), 0);
     UNIT_TRUE(plain_gets(a, "back"));
-    nng_close(a);
-    nng_close(b);
+    plain_close(a);
+    plain_close(b);
     stage_close(system);
     free(t);
 }

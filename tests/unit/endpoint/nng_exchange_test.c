@@ -35,7 +35,7 @@ a_request_is_replied_to_by_a_plain_socket(void)
     UNIT_TRUE(plain_gets(rep, "one"));
     UNIT_EQUAL(plain_puts(rep, "two"), 0);
     STAGE_EXPECT("q:got(two,re1)");
-    nng_close(rep);
+    plain_close(rep);
     stage_close(system);
     free(t);
 }
@@ -91,7 +91,7 @@ a_replier_serves_many_plain_requesters(void)
     }
     UNIT_WAIT(atomic_load(&t->got) == 50 * PEERS, 60000); /* the reply goes before it is counted */
     for (int i = 0; i < PEERS; i++) {
-        nng_close(req[i]);
+        plain_close(req[i]);
     }
     stage_close(system);
     free(t);
@@ -148,7 +148,7 @@ a_request_without_a_peer_times_out(void)
     q->options.timeout_ms = 0;
     talker_do(system, q, ask_one);
     UNIT_TRUE(plain_gets(rep, "one"));
-    nng_close(rep);
+    plain_close(rep);
     stage_close(system);
     free(q);
 }
@@ -174,7 +174,7 @@ a_survey_has_the_replies_that_come_in_its_time(void)
     UNIT_WAIT(stage_has("s:end(1,2)"), 60000);
     UNIT_TRUE(stage_has("s:got(re:one,re1)"));
     UNIT_TRUE(stage_has("s:got(plain,re1)"));
-    nng_close(plain);
+    plain_close(plain);
     stage_close(system);
     free(s);
     free(a);
@@ -195,7 +195,7 @@ a_respondent_replies_to_a_plain_surveyor(void)
     UNIT_WAIT(atomic_load(&a->connected) == 1, 60000);
     UNIT_EQUAL(plain_puts(plain, "who"), 0);
     UNIT_TRUE(plain_gets(plain, "re:who"));
-    nng_close(plain);
+    plain_close(plain);
     stage_close(system);
     free(a);
 }
