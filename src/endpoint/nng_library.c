@@ -13,6 +13,10 @@
  *   nng-library-N5  A second listener on an ipc path would end the first one for good: a path that
  *       somebody serves is refused before.
  *   nng-library-N6  The length that a peer announces is bounded before memory is taken.
+ *   nng-library-N7  A read that nng posts behind a message while the connection is closed never
+ *       ends, and each later closing in the process waits for it. Nothing tells when the read has
+ *       been posted, so a socket is given CLOSE_PAUSE_MS before it is closed. Where messages keep
+ *       coming meanwhile this makes it rarer, not impossible.
  * Threads. An owner calls, one call at a time; done() and piped() come on nng's threads.
  * Tests.   tests/unit/endpoint/nng_socket_test.c
  * Sources. ZMQ-02, -03, -06
@@ -35,11 +39,13 @@
 #include <nng/protocol/reqrep0/req.h>
 #include <nng/protocol/survey0/respond.h>
 #include <nng/protocol/survey0/survey.h>
+#include <nng/supplemental/util/platform.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "endpoint/nng_address.h"
 
+#define CLOSE_PAUSE_MS 20
 #define LISTENS 0x10000u /* in /proc/net/unix: __SO_ACCEPTCON */
 
 struct trpi_nng_op {
@@ -227,6 +233,7 @@ trpi_nng_free(trpi_nng *nng)
     }
     (void)nng_pipe_notify(nng->socket, NNG_PIPE_EV_ADD_POST, NULL, NULL);
     (void)nng_pipe_notify(nng->socket, NNG_PIPE_EV_REM_POST, NULL, NULL);
+    nng_msleep(CLOSE_PAUSE_MS); /* nng-library-N7 */
     (void)nng_close(nng->socket);
     for (trpi_nng_op *op = nng->ops, *next; op != NULL; op = next) {
         next = op->next;
