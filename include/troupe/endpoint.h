@@ -61,7 +61,7 @@ typedef struct trp_endpoint_options {
     trp_ref handler; /* of a consumer: gets the messages; of a producer: the replies. TRP_REF_NONE:
                         the running actor; of a producer: the one that sends */
     trp_ref errors;  /* is told each trp_endpoint_error, besides; TRP_REF_NONE: none */
-    trp_endpoint_transform outgoing; /* producer: before it is sent; NULL: as it is */
+    trp_endpoint_transform outgoing; /* before it is sent, or replied; NULL: as it is */
     trp_endpoint_transform incoming; /* of what arrives; NULL: as it is */
     void *transform_arg;
     const char *dispatcher;     /* one that may block; NULL: "blocking" */
@@ -145,6 +145,20 @@ TRP_API void trp_endpoint_ack(trp_ctx *ctx, trp_ref consumer, uint64_t exchange)
 TRP_API void trp_endpoint_fail(trp_ctx *ctx, trp_ref consumer, uint64_t exchange,
                                const char *reason);
 
+/* Reply to a consumed message, which is done by that: the reply goes to the peer that sent it. An
+ * endpoint whose messages have nobody to reply to (timer, file) takes it as trp_endpoint_ack().
+ * Replies are changed by `outgoing`; one above message_bytes_max fails the message.
+ *
+ * Ownership: borrows body (shared) and headers (copied).
+ * Errors:    as trp_endpoint_send; trp_endpoint_error with TRP_ESTATE as trp_endpoint_ack, with
+ *            TRP_ECLOSED if the peer has gone
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CAM-02, CAM-03.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_endpoint_reply(trp_ctx *ctx, trp_ref consumer, uint64_t exchange,
+                                                  trp_bytes body,
+                                                  const trp_endpoint_header *headers,
+                                                  uint32_t headers_count);
+
 /* ---- what endpoints tell --------------------------------------------------------------------- */
 
 typedef struct trp_endpoint_message {
@@ -172,8 +186,8 @@ trp_endpoint_message_of(const trp_msg *msg)
 TRP_API const char *trp_endpoint_header_get(const trp_endpoint_message *message, const char *name);
 
 enum {
-    TRP_ENDPOINT_STARTED = 1,
-    TRP_ENDPOINT_STOPPED = 2 /* the last one; err and reason, if it could not start */
+    TRP_ENDPOINT_STARTED = 1, /* reason: the address that it listens at, if it does */
+    TRP_ENDPOINT_STOPPED = 2  /* the last one; err and reason, if it could not start */
 };
 /* Told to the handler of a consumer, and to the actor that opened a producer; the reply to
  * trp_endpoint_await_type. */

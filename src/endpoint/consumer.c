@@ -77,9 +77,9 @@ slot_free(trp_ctx *ctx, consumer *c, slot *s)
 /* consumer-C1 */
 static void
 message_settle(trp_ctx *ctx, trpi_endpoint *e, uint64_t exchange, uint64_t token, trp_err err,
-               const char *reason)
+               const char *reason, const trpi_endpoint_send *reply)
 {
-    trp_err own = e->scheme->settle != NULL ? e->scheme->settle(ctx, e, token, err) : TRP_OK;
+    trp_err own = e->scheme->settle != NULL ? e->scheme->settle(ctx, e, token, err, reply) : TRP_OK;
     if (err != TRP_OK || own != TRP_OK) {
         trpi_endpoint_error_tell(ctx, e, e->args.options.handler, 0, exchange,
                                  err != TRP_OK ? err : own, err != TRP_OK ? reason : e->reason);
@@ -93,7 +93,6 @@ trpi_consumer_deliver(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_bytes 
     consumer *c = (consumer *)(void *)e;
     const trp_endpoint_options *o = &e->args.options;
     bool waits = o->acknowledges != 0;
-    trp_bytes given = TRP_BYTES_EMPTY;
     uint32_t number = 0;
     trp_msg *msg;
     trpi_assert(trpi_consumer_room(e) > 0); /* consumer-C2 */
@@ -103,18 +102,10 @@ trpi_consumer_deliver(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_bytes 
     slot *s = &c->slots[number];
     uint64_t exchange = exchange_of(number, s->turn);
     trpi_endpoint_slot at = { number, s->turn };
-    trp_err err = o->incoming == NULL ? TRP_OK : o->incoming(o->transform_arg, body, &given);
-    if (o->incoming != NULL) {
-        trp_bytes_unref(&body);
-        body = given;
-    }
-    err = err != TRP_OK
-              ? err
-              : trpi_endpoint_message_new(waits ? exchange : 0, 0, body, headers, headers_count,
-                                          waits ? NULL : c->back, at, &msg);
-    trp_bytes_unref(&body);
+    trp_err err = trpi_endpoint_message_new(e, waits ? exchange : 0, 0, body, headers,
+                                            headers_count, waits ? NULL : c->back, at, &msg);
     if (err != TRP_OK) {
-        message_settle(ctx, e, 0, token, err, "the message was not made, or not transformed");
+        message_settle(ctx, e, 0, token, err, "the message was not made, or not transformed", NULL);
         return false;
     }
     s->phase = waits ? AWAITED : TOLD;
@@ -122,7 +113,7 @@ trpi_consumer_deliver(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_bytes 
     c->taken++;
     trp_send(ctx, o->handler, msg);
     if (!waits) {
-        message_settle(ctx, e, 0, token, TRP_OK, "");
+        message_settle(ctx, e, 0, token, TRP_OK, "", NULL);
     } else if ((err = trp_timer_once(ctx, ALARM_KEYS + number, o->timeout_ms,
                                      &trpi_endpoint_alarm_type, &at, sizeof at)) != TRP_OK) {
         trp_fail(ctx, (int32_t)err, "no timer for an endpoint's message");
@@ -139,21 +130,36 @@ slot_find(consumer *c, uint64_t exchange, uint32_t phase)
     return s != NULL && s->phase == phase && s->turn == exchange >> 32 ? s : NULL;
 }
 
+/* A handler's word about a message: done, failed, or a reply. */
 static void
-on_verdict(trp_ctx *ctx, consumer *c, const trpi_endpoint_verdict *v)
+slot_settle(trp_ctx *ctx, consumer *c, uint64_t exchange, trp_err err, const char *reason,
+            const trpi_endpoint_send *reply)
 {
-    slot *s = slot_find(c, v->exchange, AWAITED);
+    slot *s = slot_find(c, exchange, AWAITED);
     if (s == NULL) {
-        if (v->exchange != 0) {
-            trpi_endpoint_error_tell(ctx, &c->e, trp_sender(ctx), 0, v->exchange, TRP_ESTATE,
+        if (exchange != 0) {
+            trpi_endpoint_error_tell(ctx, &c->e, trp_sender(ctx), 0, exchange, TRP_ESTATE,
                                      "the message was settled already, or its time is over");
         }
         return;
     }
     trp_timer_cancel(ctx, ALARM_KEYS + (uint64_t)(s - c->slots));
-    message_settle(ctx, &c->e, v->exchange, s->token, v->failed != 0 ? TRP_EFAILED : TRP_OK,
-                   v->reason);
+    message_settle(ctx, &c->e, exchange, s->token, err, reason, reply);
     slot_free(ctx, c, s);
+}
+
+static void
+on_reply(trp_ctx *ctx, consumer *c, const trpi_endpoint_send *given)
+{
+    trpi_endpoint_send reply = *given;
+    const char *reason = "the reply was not transformed";
+    trp_err err = trpi_endpoint_outgoing(&c->e, given->body, &reply.body);
+    if (err == TRP_OK && trp_bytes_length(reply.body) > c->e.args.options.message_bytes_max) {
+        err = TRP_EMSGSIZE;
+        reason = "the reply is longer than message_bytes_max";
+    }
+    slot_settle(ctx, c, given->ack, err, reason, err == TRP_OK ? &reply : NULL);
+    trp_bytes_unref(&reply.body);
 }
 
 static void
@@ -167,14 +173,21 @@ consumer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     consumer *c = state;
     slot *s;
-    if (trp_msg_is(msg, &trp_terminated_type)) { /* the handler */
+    if (trp_msg_is(msg, &trp_terminated_type) &&
+        trp_ref_equal(((const trp_terminated *)trp_msg_payload(msg))->ref,
+                      c->e.args.options.handler)) {
         trp_stop(ctx, trp_self(ctx));
     } else if (c->e.err != TRP_OK) {
         return TRP_EUNHANDLED; /* it is stopping */
     } else if (trp_msg_is(msg, &trpi_endpoint_poll_type)) {
         on_poll(ctx, c);
     } else if (trp_msg_is(msg, &trpi_endpoint_verdict_type)) {
-        on_verdict(ctx, c, trp_msg_payload(msg));
+        const trpi_endpoint_verdict *v = trp_msg_payload(msg);
+        slot_settle(ctx, c, v->exchange, v->failed != 0 ? TRP_EFAILED : TRP_OK, v->reason, NULL);
+    } else if (trp_msg_held(msg, &trpi_endpoint_reply_type) != NULL) {
+        on_reply(ctx, c, trp_msg_held(msg, &trpi_endpoint_reply_type));
+    } else if (c->e.scheme->receive != NULL && c->e.scheme->receive(ctx, &c->e, msg)) {
+        on_poll(ctx, c);
     } else if (trp_msg_is(msg, &trpi_endpoint_freed_type)) {
         const trpi_endpoint_slot *at = trp_msg_payload(msg);
         if ((s = slot_find(c, exchange_of(at->slot, at->turn), TOLD)) != NULL) {
@@ -185,12 +198,11 @@ consumer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         uint64_t exchange = exchange_of(at->slot, at->turn);
         if ((s = slot_find(c, exchange, AWAITED)) != NULL) {
             message_settle(ctx, &c->e, exchange, s->token, TRP_ETIMEDOUT,
-                           "the message was not acknowledged in time");
+                           "the message was not acknowledged in time", NULL);
             slot_free(ctx, c, s);
         }
     } else if (trp_msg_is(msg, &trp_endpoint_await_type)) {
-        trp_endpoint_event started = { TRP_ENDPOINT_STARTED, 0, "" };
-        trp_reply(ctx, &trp_endpoint_event_type, &started, sizeof started);
+        trpi_endpoint_await(ctx, &c->e, msg);
     } else {
         return TRP_EUNHANDLED;
     }
@@ -204,6 +216,7 @@ consumer_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
     trpi_endpoint *e = &c->e;
     e->err = trpi_endpoint_begin(ctx, e, args, false);
     if (e->err == TRP_OK) {
+        e->args.options.acknowledges = e->scheme->awaits ? 1 : e->args.options.acknowledges;
         c->back = trpi_endpoint_back_new(ctx);
         c->slots = trpi_alloc(e->args.options.pending_max * sizeof *c->slots);
         e->err = c->back == NULL || c->slots == NULL ? TRP_ENOMEM : TRP_OK;
@@ -212,11 +225,7 @@ consumer_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
         }
         e->err = e->err == TRP_OK ? e->scheme->consume(ctx, e) : e->err;
     }
-    if (e->err != TRP_OK) {
-        trp_stop(ctx, trp_self(ctx));
-    } else {
-        trpi_endpoint_event_tell(ctx, e->args.options.handler, TRP_ENDPOINT_STARTED, TRP_OK, "");
-    }
+    trpi_endpoint_begun(ctx, e);
     return TRP_OK;
 }
 
@@ -232,10 +241,7 @@ consumer_post_stop(trp_ctx *ctx, void *state)
     trpi_free(c->slots);
     c->back = NULL;
     c->slots = NULL;
-    trpi_endpoint_event_tell(ctx, e->args.options.handler, TRP_ENDPOINT_STOPPED, e->err,
-                             e->err == TRP_OK       ? ""
-                             : e->reason[0] != '\0' ? e->reason
-                                                    : trp_strerror(e->err));
+    trpi_endpoint_ended(ctx, e);
 }
 
 const trp_behaviour trpi_consumer_behaviour = { .size = sizeof(trp_behaviour),

@@ -5,6 +5,8 @@
  */
 #include "endpoint/endpoint.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,13 +39,14 @@ OWN(trpi_endpoint_freed_type, "endpoint.priv-freed", 34, trpi_endpoint_slot);
 OWN(trpi_endpoint_alarm_type, "endpoint.priv-alarm", 35, trpi_endpoint_slot);
 EMPTY(trpi_endpoint_poll_type, "endpoint.priv-poll", 36);
 OWN(trpi_exec_ran_type, "endpoint.priv-ran", 37, trpi_endpoint_slot);
+trp_type trpi_endpoint_reply_type = TRP_HELD_TYPE("endpoint.priv-reply", 38);
 
 static trp_type *const types[] = { &trp_endpoint_message_type,  &trp_endpoint_event_type,
                                    &trp_endpoint_await_type,    &trp_endpoint_done_type,
                                    &trp_endpoint_error_type,    &trpi_endpoint_send_type,
                                    &trpi_endpoint_verdict_type, &trpi_endpoint_freed_type,
                                    &trpi_endpoint_alarm_type,   &trpi_endpoint_poll_type,
-                                   &trpi_exec_ran_type };
+                                   &trpi_exec_ran_type,         &trpi_endpoint_reply_type };
 const trp_protocol trp_endpoint_protocol = { "endpoint", types, sizeof types / sizeof types[0], 0 };
 
 /* ---- schemes --------------------------------------------------------------------------------- */
@@ -51,25 +54,41 @@ const trp_protocol trp_endpoint_protocol = { "endpoint", types, sizeof types / s
 static const trpi_scheme *const schemes[] = { &trpi_scheme_timer, &trpi_scheme_file,
                                               &trpi_scheme_exec };
 
+static const char *const *
+options_of(const trpi_scheme *scheme, bool produces)
+{
+    return produces ? scheme->producer_options : scheme->consumer_options;
+}
+
 trp_err
 trpi_scheme_find(const trpi_uri *uri, bool produces, const trpi_scheme **ret_scheme,
                  char ret_reason[TRP_ENDPOINT_REASON_BYTES])
 {
     const trpi_scheme *scheme = NULL;
-    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-        scheme = strcmp(schemes[i]->name, uri->scheme) == 0 ? schemes[i] : scheme;
+    size_t count = sizeof schemes / sizeof schemes[0], named = count;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(schemes[i]->name, uri->scheme) == 0) {
+            named = i;
+            scheme = options_of(schemes[i], produces) != NULL ? schemes[i] : scheme;
+        }
     }
-    if (scheme == NULL) {
-        (void)snprintf(ret_reason, TRP_ENDPOINT_REASON_BYTES,
-                       "no scheme is called %.40s: there are timer, file and exec", uri->scheme);
+    if (named == count) {
+        size_t at = (size_t)snprintf(ret_reason, TRP_ENDPOINT_REASON_BYTES,
+                                     "no scheme is called %.40s: there are", uri->scheme);
+        for (size_t i = 0; i < count && at < TRP_ENDPOINT_REASON_BYTES; i++) {
+            bool again = i > 0 && strcmp(schemes[i]->name, schemes[i - 1]->name) == 0;
+            at += again ? 0
+                        : (size_t)snprintf(ret_reason + at, TRP_ENDPOINT_REASON_BYTES - at, "%s %s",
+                                           i > 0 ? "," : "", schemes[i]->name);
+        }
         return TRP_EUNSUPPORTED;
     }
-    const char *const *known = produces ? scheme->producer_options : scheme->consumer_options;
-    if (known == NULL) {
-        (void)snprintf(ret_reason, TRP_ENDPOINT_REASON_BYTES, "%s: only %s", scheme->name,
+    if (scheme == NULL) {
+        (void)snprintf(ret_reason, TRP_ENDPOINT_REASON_BYTES, "%s: only %s", uri->scheme,
                        produces ? "consumes" : "produces");
         return TRP_EUNSUPPORTED;
     }
+    const char *const *known = options_of(scheme, produces);
     for (uint32_t i = 0; i < uri->options_count; i++) {
         const char *const *name = known;
         while (*name != NULL && strcmp(*name, uri->options[i].name) != 0) {
@@ -108,6 +127,82 @@ trpi_endpoint_begin(trp_ctx *ctx, trpi_endpoint *e, const trp_msg *args, bool pr
     return err != TRP_OK || produces ? err : trp_watch(ctx, watched);
 }
 
+void
+trpi_endpoint_await(trp_ctx *ctx, const trpi_endpoint *e, const trp_msg *msg)
+{
+    trp_endpoint_event started = { TRP_ENDPOINT_STARTED, 0, "" };
+    if (!e->starting) {
+        trp_reply(ctx, &trp_endpoint_event_type, &started, sizeof started);
+    } else if (trp_stash(ctx, msg) != TRP_OK) {
+        trp_log(ctx, TRP_LOG_WARNING, "too many wait for the start of an endpoint: one is dropped");
+    }
+}
+
+static void
+event_tell(trp_ctx *ctx, const trpi_endpoint *e, uint32_t event)
+{
+    trp_endpoint_event told;
+    bool consumes = trp_ref_is_none(e->args.opener);
+    memset(&told, 0, sizeof told);
+    told.event = event;
+    told.err = (int32_t)e->err;
+    (void)snprintf(told.reason, sizeof told.reason, "%s",
+                   e->reason[0] != '\0' || e->err == TRP_OK ? e->reason : trp_strerror(e->err));
+    trp_tell(ctx, consumes ? e->args.options.handler : e->args.opener, &trp_endpoint_event_type,
+             &told, sizeof told);
+}
+
+trp_err
+trpi_endpoint_errno(trpi_endpoint *e, int error, const char *format, ...)
+{
+    char what[128];
+    va_list values;
+    va_start(values, format);
+    (void)vsnprintf(what, sizeof what, format, values);
+    va_end(values);
+    (void)snprintf(e->reason, sizeof e->reason, "%s: %s", what, strerrordesc_np(error));
+    return error == ENOENT                     ? TRP_ENOENT
+           : error == EACCES || error == EPERM ? TRP_EPERM
+           : error == EADDRINUSE               ? TRP_EEXIST
+           : error == ETIMEDOUT                ? TRP_ETIMEDOUT
+                                               : TRP_EIO;
+}
+
+void
+trpi_endpoint_started(trp_ctx *ctx, trpi_endpoint *e, trp_err err)
+{
+    if (!e->starting) {
+        return;
+    }
+    e->starting = false;
+    e->err = err;
+    if (err != TRP_OK) {
+        trp_stop(ctx, trp_self(ctx));
+    } else {
+        event_tell(ctx, e, TRP_ENDPOINT_STARTED);
+        e->reason[0] = '\0';
+        trp_unstash_all(ctx);
+    }
+}
+
+void
+trpi_endpoint_begun(trp_ctx *ctx, trpi_endpoint *e)
+{
+    e->starting = true;
+    if (e->err != TRP_OK || !e->scheme->starts_later) {
+        trpi_endpoint_started(ctx, e, e->err);
+    }
+}
+
+void
+trpi_endpoint_ended(trp_ctx *ctx, trpi_endpoint *e)
+{
+    if (e->err == TRP_OK) {
+        e->reason[0] = '\0'; /* of some message */
+    }
+    event_tell(ctx, e, TRP_ENDPOINT_STOPPED);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static trp_err
@@ -142,7 +237,7 @@ endpoint_open(trp_ctx *ctx, const char *uri, const trp_endpoint_options *given, 
         own.handler = trp_self(ctx);
     }
     args.options = own;
-    args.opener = trp_self(ctx);
+    args.opener = produces ? trp_self(ctx) : (trp_ref)TRP_REF_NONE;
     (void)snprintf(args.uri, sizeof args.uri, "%s", uri);
     options.args_type = &trp_bytes_type;
     options.args = &args;
@@ -278,24 +373,32 @@ message_drop(void *held)
 }
 
 trp_err
-trpi_endpoint_message_new(uint64_t exchange, uint64_t ack, trp_bytes body,
+trpi_endpoint_message_new(const trpi_endpoint *e, uint64_t exchange, uint64_t ack, trp_bytes body,
                           const trp_endpoint_header *headers, uint32_t headers_count,
                           trpi_endpoint_back *back, trpi_endpoint_slot slot, trp_msg **ret_msg)
 {
-    trp_endpoint_header *copy;
+    const trp_endpoint_options *o = &e->args.options;
+    trp_endpoint_header *copy = NULL;
+    trp_bytes given = TRP_BYTES_EMPTY;
     void *held;
-    trp_err err = trpi_endpoint_headers_copy(headers, headers_count, &copy);
+    trp_err err = o->incoming == NULL ? TRP_OK : o->incoming(o->transform_arg, body, &given);
+    if (o->incoming != NULL) {
+        trp_bytes_unref(&body);
+        body = given;
+    }
+    err = err == TRP_OK ? trpi_endpoint_headers_copy(headers, headers_count, &copy) : err;
     err = err != TRP_OK ? err
                         : trp_msg_new_held(&trp_endpoint_message_type, sizeof(held_message),
                                            message_drop, ret_msg, &held);
     if (err != TRP_OK) {
         trpi_free(copy);
+        trp_bytes_unref(&body);
         return err;
     }
     held_message *m = held;
     m->told.exchange = exchange;
     m->told.ack = ack;
-    m->told.body = trp_bytes_ref(body);
+    m->told.body = body;
     m->told.headers_count = headers_count;
     m->told.headers = m->headers = copy;
     m->slot = slot;
@@ -324,17 +427,6 @@ trpi_endpoint_error_tell(trp_ctx *ctx, const trpi_endpoint *e, trp_ref to, uint6
     }
 }
 
-void
-trpi_endpoint_event_tell(trp_ctx *ctx, trp_ref to, uint32_t event, trp_err err, const char *reason)
-{
-    trp_endpoint_event told;
-    memset(&told, 0, sizeof told);
-    told.event = event;
-    told.err = (int32_t)err;
-    (void)snprintf(told.reason, sizeof told.reason, "%s", reason);
-    trp_tell(ctx, to, &trp_endpoint_event_type, &told, sizeof told);
-}
-
 /* ---- what actors tell an endpoint ------------------------------------------------------------ */
 
 void
@@ -346,17 +438,25 @@ trpi_endpoint_send_drop(void *held)
 }
 
 trp_err
-trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
-                  const trp_endpoint_header *headers, uint32_t headers_count, uint64_t ack)
+trpi_endpoint_outgoing(const trpi_endpoint *e, trp_bytes body, trp_bytes *ret_body)
+{
+    const trp_endpoint_options *o = &e->args.options;
+    *ret_body = o->outgoing == NULL ? trp_bytes_ref(body) : TRP_BYTES_EMPTY;
+    return o->outgoing == NULL ? TRP_OK : o->outgoing(o->transform_arg, body, ret_body);
+}
+
+/* Make the message of a send, or of a reply. */
+static trp_err
+send_make(trp_type *type, trp_bytes body, const trp_endpoint_header *headers,
+          uint32_t headers_count, uint64_t ack, trp_msg **ret_msg)
 {
     trp_endpoint_header *copy = NULL;
-    trp_msg *msg;
     void *held;
-    trp_err err = ctx == NULL ? TRP_EINVAL : trp_protocol_register(&trp_endpoint_protocol);
+    trp_err err = trp_protocol_register(&trp_endpoint_protocol);
     err = err == TRP_OK ? trpi_endpoint_headers_copy(headers, headers_count, &copy) : err;
     err = err != TRP_OK ? err
-                        : trp_msg_new_held(&trpi_endpoint_send_type, sizeof(trpi_endpoint_send),
-                                           trpi_endpoint_send_drop, &msg, &held);
+                        : trp_msg_new_held(type, sizeof(trpi_endpoint_send),
+                                           trpi_endpoint_send_drop, ret_msg, &held);
     if (err != TRP_OK) {
         trpi_free(copy);
         return err;
@@ -366,8 +466,35 @@ trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
     send->body = trp_bytes_ref(body);
     send->headers = copy;
     send->headers_count = headers_count;
-    trp_send(ctx, producer, msg);
     return TRP_OK;
+}
+
+trp_err
+trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
+                  const trp_endpoint_header *headers, uint32_t headers_count, uint64_t ack)
+{
+    trp_msg *msg;
+    trp_err err =
+        ctx == NULL ? TRP_EINVAL
+                    : send_make(&trpi_endpoint_send_type, body, headers, headers_count, ack, &msg);
+    if (err == TRP_OK) {
+        trp_send(ctx, producer, msg);
+    }
+    return err;
+}
+
+trp_err
+trp_endpoint_reply(trp_ctx *ctx, trp_ref consumer, uint64_t exchange, trp_bytes body,
+                   const trp_endpoint_header *headers, uint32_t headers_count)
+{
+    trp_msg *msg;
+    trp_err err = ctx == NULL ? TRP_EINVAL
+                              : send_make(&trpi_endpoint_reply_type, body, headers, headers_count,
+                                          exchange, &msg);
+    if (err == TRP_OK) {
+        trp_send(ctx, consumer, msg);
+    }
+    return err;
 }
 
 static void

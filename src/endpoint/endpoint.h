@@ -21,22 +21,27 @@ typedef struct trpi_endpoint {
     trpi_endpoint_args args;
     trpi_uri uri;
     const struct trpi_scheme *scheme;
-    void *state; /* the scheme's */
-    trp_err err; /* of the start */
+    void *state;   /* the scheme's */
+    bool starting; /* trpi_endpoint_started() is still to come */
+    trp_err err;   /* of the start */
     char reason[TRP_ENDPOINT_REASON_BYTES];
 } trpi_endpoint;
 
-/* One message of a producer, from its sender. Counted by its message. */
+/* One message of a producer, from its sender; or the reply to a consumed one. Counted by its
+ * message. */
 typedef struct trpi_endpoint_send {
-    uint64_t ack;
+    uint64_t ack; /* of a reply: the exchange */
     trp_bytes body;
     uint32_t headers_count;
     trp_endpoint_header *headers; /* one block with their texts; NULL: none */
 } trpi_endpoint_send;
 
-/* A protocol. A function that is NULL has nothing to do. */
+/* A protocol, or one half of it: two entries of one name consume and produce, each in a file of
+ * its own. A function that is NULL has nothing to do. */
 typedef struct trpi_scheme {
     const char *name;
+    bool awaits;       /* consumer: each message is answered, as with `acknowledges` */
+    bool starts_later; /* it calls trpi_endpoint_started() */
     const char *const *consumer_options; /* NULL-terminated; NULL: it does not consume */
     const char *const *producer_options;
     /* Check the path and the options' values. Errors, with a sentence. */
@@ -48,11 +53,13 @@ typedef struct trpi_scheme {
     /* Consumer: its timer has come, or there is room again: deliver while there is room. True:
      * there is more, and no room. */
     bool (*poll)(trp_ctx *ctx, trpi_endpoint *e);
-    /* Consumer: the message of this token is done, or has failed. Errors, with e->reason. */
-    trp_err (*settle)(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_err err);
+    /* Consumer: the message of this token is done, with a reply or without (NULL), or has failed.
+     * Errors, with e->reason. */
+    trp_err (*settle)(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_err err,
+                      const trpi_endpoint_send *reply);
     /* Producer: send this; finish by trpi_producer_finish(), now or later, once. */
     void (*send)(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, const trpi_endpoint_send *send);
-    /* Producer: a message for the scheme. */
+    /* A message for the scheme; false: it is none. A consumer polls after it. */
     bool (*receive)(trp_ctx *ctx, trpi_endpoint *e, const trp_msg *msg);
     uint32_t (*parallel)(const trpi_endpoint *e); /* sends at one time; NULL: one */
 } trpi_scheme;
@@ -80,6 +87,12 @@ void trpi_producer_finish(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, trp_err
                           const char *reason, const trp_bytes *reply,
                           const trp_endpoint_header *headers, uint32_t headers_count);
 
+/* Write a sentence to e->reason, which ends with the error's; the trp_err of an errno. */
+trp_err trpi_endpoint_errno(trpi_endpoint *e, int error, const char *format, ...) TRP_PRINTF(3, 4);
+/* The start of a scheme that starts_later is over: TRP_OK, with the address that it listens at in
+ * e->reason (or ""), or an error with its reason, which ends the endpoint. */
+void trpi_endpoint_started(trp_ctx *ctx, trpi_endpoint *e, trp_err err);
+
 /* ---- between the files ----------------------------------------------------------------------- */
 
 /* Tell an actor that its message was freed: what a delivered message knows of its consumer. */
@@ -90,29 +103,35 @@ void trpi_endpoint_back_end(trpi_endpoint_back *back);    /* the actor has ended
 typedef struct trpi_endpoint_slot {
     uint32_t slot, turn;
 } trpi_endpoint_slot;
-/* Make a trp_endpoint_message; back: NULL, or told trpi_endpoint_freed_type with the slot when the
- * message is freed. Errors: TRP_ENOMEM; TRP_EINVAL (headers). */
-trp_err trpi_endpoint_message_new(uint64_t exchange, uint64_t ack, trp_bytes body,
-                                  const trp_endpoint_header *headers, uint32_t headers_count,
-                                  trpi_endpoint_back *back, trpi_endpoint_slot slot,
-                                  trp_msg **ret_msg);
+/* Make a trp_endpoint_message; `incoming` changes the body, which is taken, always. back: NULL, or
+ * told trpi_endpoint_freed_type with the slot when the message is freed. Errors: TRP_ENOMEM;
+ * TRP_EINVAL (headers); those of `incoming`. */
+trp_err trpi_endpoint_message_new(const trpi_endpoint *e, uint64_t exchange, uint64_t ack,
+                                  trp_bytes body, const trp_endpoint_header *headers,
+                                  uint32_t headers_count, trpi_endpoint_back *back,
+                                  trpi_endpoint_slot slot, trp_msg **ret_msg);
 /* Copy headers into one block. Errors: TRP_ENOMEM; TRP_EINVAL (too many, or too long). */
 trp_err trpi_endpoint_headers_copy(const trp_endpoint_header *headers, uint32_t count,
                                    trp_endpoint_header **ret_headers);
 void trpi_endpoint_send_drop(void *held); /* of trpi_endpoint_send_type */
 void trpi_endpoint_error_tell(trp_ctx *ctx, const trpi_endpoint *e, trp_ref to, uint64_t ack,
                               uint64_t exchange, trp_err err, const char *reason);
-void trpi_endpoint_event_tell(trp_ctx *ctx, trp_ref to, uint32_t event, trp_err err,
-                              const char *reason);
 /* Read the arguments and find the scheme, in pre_start. Errors, with e->reason. */
 trp_err trpi_endpoint_begin(trp_ctx *ctx, trpi_endpoint *e, const trp_msg *args, bool produces);
+/* The end of pre_start, with e->err; of the actor. */
+void trpi_endpoint_begun(trp_ctx *ctx, trpi_endpoint *e);
+void trpi_endpoint_ended(trp_ctx *ctx, trpi_endpoint *e);
+/* Reply when the endpoint has started, for trp_endpoint_await_type. */
+void trpi_endpoint_await(trp_ctx *ctx, const trpi_endpoint *e, const trp_msg *msg);
+/* Change a body by `outgoing`, if there is one. Gives *ret_body. Errors: those of `outgoing`. */
+trp_err trpi_endpoint_outgoing(const trpi_endpoint *e, trp_bytes body, trp_bytes *ret_body);
 
 typedef struct trpi_endpoint_verdict { /* of a handler */
     uint64_t exchange;
     uint32_t failed, zero;
     char reason[TRP_ENDPOINT_REASON_BYTES];
 } trpi_endpoint_verdict;
-extern trp_type trpi_endpoint_send_type, trpi_endpoint_verdict_type, trpi_endpoint_freed_type,
-    trpi_endpoint_alarm_type, trpi_endpoint_poll_type, trpi_exec_ran_type;
+extern trp_type trpi_endpoint_send_type, trpi_endpoint_reply_type, trpi_endpoint_verdict_type,
+    trpi_endpoint_freed_type, trpi_endpoint_alarm_type, trpi_endpoint_poll_type, trpi_exec_ran_type;
 
 #endif

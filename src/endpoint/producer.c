@@ -78,19 +78,10 @@ static trp_err
 reply_tell(trp_ctx *ctx, const producer *p, const request *r, trp_ref to, const trp_bytes *reply,
            const trp_endpoint_header *headers, uint32_t headers_count)
 {
-    const trp_endpoint_options *o = &p->e.args.options;
-    trp_bytes body = trp_bytes_ref(*reply), given = TRP_BYTES_EMPTY;
     trp_msg *msg = NULL;
-    trp_err err = o->incoming == NULL ? TRP_OK : o->incoming(o->transform_arg, body, &given);
-    if (o->incoming != NULL) {
-        trp_bytes_unref(&body);
-        body = given;
-    }
-    err = err != TRP_OK
-              ? err
-              : trpi_endpoint_message_new(0, send_of(r)->ack, body, headers, headers_count, NULL,
-                                          (trpi_endpoint_slot){ 0, 0 }, &msg);
-    trp_bytes_unref(&body);
+    trp_err err =
+        trpi_endpoint_message_new(&p->e, 0, send_of(r)->ack, trp_bytes_ref(*reply), headers,
+                                  headers_count, NULL, (trpi_endpoint_slot){ 0, 0 }, &msg);
     if (err == TRP_OK) {
         trp_send(ctx, to, msg);
     }
@@ -133,7 +124,7 @@ request_prepare(const producer *p, request *r, const char **ret_reason)
     trp_msg *msg;
     *ret_reason = "the message was not transformed";
     if (o->outgoing != NULL) {
-        trp_err err = o->outgoing(o->transform_arg, send_of(r)->body, &body);
+        trp_err err = trpi_endpoint_outgoing(&p->e, send_of(r)->body, &body);
         err = err != TRP_OK ? err
                             : trp_msg_new_held(&trpi_endpoint_send_type, sizeof(trpi_endpoint_send),
                                                trpi_endpoint_send_drop, &msg, &held);
@@ -201,8 +192,7 @@ producer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (p->e.scheme->receive != NULL && p->e.scheme->receive(ctx, &p->e, msg)) {
         send_next(ctx, p);
     } else if (trp_msg_is(msg, &trp_endpoint_await_type)) {
-        trp_endpoint_event started = { TRP_ENDPOINT_STARTED, 0, "" };
-        trp_reply(ctx, &trp_endpoint_event_type, &started, sizeof started);
+        trpi_endpoint_await(ctx, &p->e, msg);
     } else {
         return TRP_EUNHANDLED;
     }
@@ -222,11 +212,7 @@ producer_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
         p->sending = trpi_alloc(p->slots_count * sizeof(request *));
         e->err = p->sending == NULL ? TRP_ENOMEM : TRP_OK;
     }
-    if (e->err != TRP_OK) {
-        trp_stop(ctx, trp_self(ctx));
-    } else {
-        trpi_endpoint_event_tell(ctx, e->args.opener, TRP_ENDPOINT_STARTED, TRP_OK, "");
-    }
+    trpi_endpoint_begun(ctx, e);
     return TRP_OK;
 }
 
@@ -249,10 +235,7 @@ producer_post_stop(trp_ctx *ctx, void *state)
     while (p->first != NULL) {
         request_fail(ctx, p, request_take(p), TRP_ECLOSED, reason);
     }
-    trpi_endpoint_event_tell(ctx, e->args.opener, TRP_ENDPOINT_STOPPED, e->err,
-                             e->err == TRP_OK       ? ""
-                             : e->reason[0] != '\0' ? e->reason
-                                                    : trp_strerror(e->err));
+    trpi_endpoint_ended(ctx, e);
 }
 
 const trp_behaviour trpi_producer_behaviour = { .size = sizeof(trp_behaviour),

@@ -95,9 +95,7 @@ exec_produce(trp_ctx *ctx, trpi_endpoint *e)
     e->state = x;
     trp_err err = exec_read(&e->uri, &x->parallel, e->reason);
     if (err == TRP_OK && access(e->uri.path, X_OK) != 0) {
-        (void)snprintf(e->reason, sizeof e->reason, "cannot run %.100s: %s", e->uri.path,
-                       strerrordesc_np(errno));
-        err = errno == ENOENT ? TRP_ENOENT : TRP_EPERM;
+        err = trpi_endpoint_errno(e, errno, "cannot run %.100s", e->uri.path);
     }
     if (err == TRP_OK) {
         x->runs = trpi_alloc(x->parallel * sizeof *x->runs);

@@ -73,10 +73,7 @@ folder_check(const trpi_uri *uri, char ret_reason[TRP_ENDPOINT_REASON_BYTES])
 static trp_err
 errno_tell(trpi_endpoint *e, const char *what, const char *name)
 {
-    int error = errno;
-    (void)snprintf(e->reason, sizeof e->reason, "%s %.60s in %.60s: %s", what, name, e->uri.path,
-                   strerrordesc_np(error));
-    return error == ENOENT ? TRP_ENOENT : error == EACCES || error == EPERM ? TRP_EPERM : TRP_EIO;
+    return trpi_endpoint_errno(e, errno, "%s %.60s in %.60s", what, name, e->uri.path);
 }
 
 static trp_err
@@ -150,11 +147,13 @@ file_put_away(trpi_endpoint *e, const char *name, trp_err verdict)
 }
 
 static trp_err
-folder_settle(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_err err)
+folder_settle(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_err err,
+              const trpi_endpoint_send *reply)
 {
     folder *f = e->state;
     char *name = f->names[token];
     (void)ctx;
+    (void)reply;
     trpi_assert(name[0] != '\0');
     trp_err own = file_put_away(e, name, err);
     name[0] = '\0';

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -140,5 +141,23 @@ trpi_uri_number(const trpi_uri *uri, const char *name, uint32_t least, uint32_t 
         return TRP_EINVAL;
     }
     *ret_number = (uint32_t)number;
+    return TRP_OK;
+}
+
+trp_err
+trpi_uri_address(const trpi_uri *uri, const char **ret_address,
+                 char ret_reason[TRP_ENDPOINT_REASON_BYTES])
+{
+    const char *address = strncmp(uri->path, "//", 2) == 0 ? uri->path + 2 : uri->path;
+    const char *port = strrchr(address, ':');
+    size_t digits = port == NULL ? 0 : strspn(port + 1, "0123456789");
+    if (port == NULL || port == address || digits == 0 || digits > 5 || port[1 + digits] != '\0' ||
+        strlen(address) > 255 || address[strcspn(address, "/ ")] != '\0' ||
+        strtoul(port + 1, NULL, 10) > UINT16_MAX) {
+        (void)snprintf(ret_reason, TRP_ENDPOINT_REASON_BYTES, "%.20s:%.80s is not %.20s:HOST:PORT",
+                       uri->scheme, uri->path, uri->scheme);
+        return TRP_EINVAL;
+    }
+    *ret_address = address;
     return TRP_OK;
 }

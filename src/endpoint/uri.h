@@ -27,5 +27,9 @@ const char *trpi_uri_option(const trpi_uri *uri, const char *name, uint32_t n);
  * sentence. */
 trp_err trpi_uri_number(const trpi_uri *uri, const char *name, uint32_t least, uint32_t most,
                         uint32_t *ret_number, char ret_reason[TRP_ENDPOINT_REASON_BYTES]);
+/* Read HOST:PORT, or //HOST:PORT, of the path. Borrows the path. Errors: TRP_EINVAL, with a
+ * sentence. */
+trp_err trpi_uri_address(const trpi_uri *uri, const char **ret_address,
+                         char ret_reason[TRP_ENDPOINT_REASON_BYTES]);
 
 #endif

@@ -95,6 +95,38 @@ a_handler_acknowledges_or_fails_a_file(void)
     folder_remove();
 }
 
+static void
+say_reply(trp_ctx *ctx, keeper *of)
+{
+    static uint8_t data[9];
+    trp_bytes body;
+    for (size_t bytes = sizeof data; bytes >= sizeof data - 1; bytes--) {
+        UNIT_EQUAL(trp_bytes_copy(data, bytes, &body), TRP_OK);
+        UNIT_EQUAL(trp_endpoint_reply(ctx, of->endpoint, atomic_load(&of->exchange), body, NULL, 0),
+                   TRP_OK);
+        trp_bytes_unref(&body);
+    }
+}
+
+/* CAM-02, CAM-03: a reply is an acknowledgement, and has a bound. */
+static void
+a_reply_acknowledges(void)
+{
+    trp_system *system = stage_open();
+    keeper_init(&k, "t", false);
+    snprintf(k.uri, sizeof k.uri, "timer:tick?period=5&delay=0&count=2");
+    k.options.acknowledges = 1;
+    k.options.pending_max = 1;
+    k.options.message_bytes_max = 8;
+    keeper_start(system, &k);
+    UNIT_WAIT(atomic_load(&k.got) == 1, 60000);
+    keeper_do(system, &k, say_reply); /* of nine bytes, and once more */
+    UNIT_WAIT(stage_has("t:error(0,TRP_EMSGSIZE)") && stage_has("t:error(0,TRP_ESTATE)"), 60000);
+    UNIT_WAIT(atomic_load(&k.got) == 2, 60000);
+    UNIT_EQUAL(atomic_load(&k.errors), 2);
+    stage_close(system);
+}
+
 /* CAM-04; the error channel gets the error, too. */
 static void
 a_message_that_is_not_acknowledged_in_time_fails(void)
@@ -235,6 +267,7 @@ UNIT(a_timer_tells_its_handler_each_period)
 UNIT(ticks_without_room_become_one)
 UNIT(files_are_consumed_and_put_away)
 UNIT(a_handler_acknowledges_or_fails_a_file)
+UNIT(a_reply_acknowledges)
 UNIT(a_message_that_is_not_acknowledged_in_time_fails)
 UNIT(only_plain_files_of_a_fitting_length_are_read)
 UNIT(bodies_are_transformed_on_their_way_in)
