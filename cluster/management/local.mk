@@ -6,7 +6,6 @@ troupe_sources += \
 	cluster/management/exposition.c \
 	cluster/management/form.c \
 	cluster/management/forward.c \
-	cluster/management/lws.c \
 	cluster/management/openapi.c \
 	cluster/management/page.c \
 	cluster/management/routes.c \

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "cluster/management/events.h"
-#include "cluster/management/lws.h"
+#include "base/lws.h"
 #include "cluster/management/routes.h"
 #include "cluster/management/sessions.h"
 

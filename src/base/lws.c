@@ -1,11 +1,11 @@
 /* lws.c - load libwebsockets when it is needed.
  *
- * Why.   A node whose management API is off shall neither wait for libwebsockets at its start nor
+ * Why.   A program without management API and such endpoints shall neither wait for libwebsockets nor
  *        need it, nor have its memory.
  * Must hold. Its structs are those of the header, so a library of another minor version is refused.
  * Tests. tests/system/management.sh
  */
-#include "cluster/management/lws.h"
+#include "base/lws.h"
 
 #ifdef HAVE_LIBWEBSOCKETS
 

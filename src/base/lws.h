@@ -1,9 +1,10 @@
-/* lws.h - libwebsockets, loaded when the management API is on.
+/* lws.h - libwebsockets, loaded when the management API is on or an endpoint is opened over HTTP or
+ * WebSocket.
  *
- * The one file that includes its header. A node without the API neither loads libwebsockets nor
+ * The one file that includes its header. A program without these neither loads libwebsockets nor
  * needs it installed. */
-#ifndef TRPI_MANAGEMENT_LWS_H
-#define TRPI_MANAGEMENT_LWS_H
+#ifndef TRPI_BASE_LWS_H
+#define TRPI_BASE_LWS_H
 
 #ifdef HAVE_LIBWEBSOCKETS
 
