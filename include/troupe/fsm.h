@@ -59,11 +59,11 @@ extern "C" {
  * writes it in line. */
 typedef struct trp_fsm {
     const struct trp_fsm_definition *priv_definition;
-    const struct trp_fsm_state *priv_states;
+    const trp_msg *priv_event; /* of a simple machine, while it is handled */
     void *priv_data, *priv_next_data;
     void *priv_more;
     const char *priv_next_name;
-    const uint64_t *priv_ways; /* bit T of word F: from F to T; NULL: more than 64 states */
+    const struct trp_fsm_priv_row *priv_rows; /* of a simple machine, one for each state */
     uint64_t priv_due_ns, priv_armed_ns;
     uint32_t priv_state, priv_next;
     uint32_t priv_flags, priv_timeout_ms;
@@ -71,7 +71,6 @@ typedef struct trp_fsm {
 } trp_fsm;
 
 #define TRP_FSM_PRIV_EVENT 1u /* the function of a state runs, or init */
-#define TRP_FSM_PRIV_GOTO 2u
 
 /* One row of the table of states, which is in the order of their numbers. */
 typedef struct trp_fsm_state {
@@ -214,7 +213,6 @@ trp_fsm_stay(trp_fsm *fsm)
     if ((fsm->priv_flags & TRP_FSM_PRIV_EVENT) == 0) {
         return TRP_ESTATE;
     }
-    fsm->priv_flags &= ~TRP_FSM_PRIV_GOTO;
     fsm->priv_next = fsm->priv_state;
     return TRP_OK;
 }
@@ -234,7 +232,6 @@ trp_fsm_goto_named(trp_fsm *fsm, uint32_t to, const char *name)
     if ((fsm->priv_flags & TRP_FSM_PRIV_EVENT) == 0) {
         return TRP_ESTATE;
     }
-    fsm->priv_flags |= TRP_FSM_PRIV_GOTO;
     fsm->priv_next = to;
     fsm->priv_next_name = name;
     return TRP_OK;

@@ -34,19 +34,19 @@
 #include "base/atomics.h"
 #include "base/payload.h"
 
-enum { WAYS_BITS = 64, OWN_TYPES = 3 /* timeout, subscribe, unsubscribe */ };
+enum { OWN_TYPES = 3 /* timeout, subscribe, unsubscribe */ };
 
 enum {
     EVENT = TRP_FSM_PRIV_EVENT,
-    GOTO = TRP_FSM_PRIV_GOTO,
     LIMIT = 4, /* trp_fsm_for_max() */
     USING = 8,
     REPLIES = 16,
     STOP = 32,
-    NOTES = GOTO | LIMIT | USING | REPLIES | STOP,
+    NOTES = LIMIT | USING | REPLIES | STOP,
     ENDED = 64,    /* terminated was called */
     HISTORY = 128, /* from here on lasting */
-    SIMPLE = 256   /* no limit, hook, subscriber or history: a transition is a number */
+    SIMPLE = 256,  /* trpi_fsm_is_simple(), without subscribers: a transition is a number */
+    DUE = 512      /* a time limit of trp_fsm_for_max() runs all the same: priv_due_ns */
 };
 
 typedef struct reply {
@@ -162,10 +162,12 @@ limit_arm(trp_ctx *ctx, trp_fsm *fsm, uint32_t ms)
 static trp_err
 limit_begin(trp_ctx *ctx, trp_fsm *fsm, uint32_t ms)
 {
+    fsm->priv_flags &= ~(uint32_t)DUE;
     if (ms == 0 || ms == TRP_OFF) {
         fsm->priv_due_ns = 0; /* a timer that is set rings once without effect */
         return TRP_OK;
     }
+    fsm->priv_flags |= DUE;
     fsm->priv_due_ns = trp_now_ns(ctx) + (uint64_t)ms * 1000000u;
     bool is_armed = fsm->priv_armed_ns != 0 && fsm->priv_armed_ns <= fsm->priv_due_ns;
     return is_armed ? TRP_OK : limit_arm(ctx, fsm, ms);
@@ -417,7 +419,7 @@ hooks_call(trp_ctx *ctx, trp_fsm *fsm)
 static trp_err
 machine_step(trp_ctx *ctx, trp_fsm *fsm)
 {
-    bool goes = (fsm->priv_flags & GOTO) != 0 && fsm->priv_next != fsm->priv_state;
+    bool goes = fsm->priv_next != fsm->priv_state;
     if (goes && (fsm->priv_flags & STOP) == 0) {
         transition_check(ctx, fsm);
     }
@@ -535,29 +537,30 @@ event_handle(trp_ctx *ctx, trp_fsm *fsm, const trp_msg *msg)
     if ((fsm->priv_flags & HISTORY) != 0 || trpi_fsm_is_traced(ctx)) {
         event_note(ctx, fsm, msg);
     }
-    trp_receive_fn receive = fsm->priv_states[fsm->priv_state].receive;
+    trp_receive_fn receive = fsm->priv_definition->states[fsm->priv_state].receive;
     fsm->priv_next = fsm->priv_state;
     fsm->priv_flags |= EVENT;
     return event_rest(ctx, fsm, msg, receive == NULL ? TRP_EUNHANDLED : receive(ctx, fsm, msg));
 }
 
+/* The event is kept in the machine for event_rest(): each register that lives across the call costs
+ * more than that. */
 trp_err
 trp_fsm_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     trp_fsm *fsm = state;
-    uint32_t from = fsm->priv_state;
-    if (UNLIKELY(fsm->priv_flags != SIMPLE || is_own(fsm, msg) || trpi_fsm_is_traced(ctx) ||
-                 fsm->priv_states[from].receive == NULL)) {
+    if (UNLIKELY(fsm->priv_flags != SIMPLE || is_own(fsm, msg) || trpi_fsm_is_traced(ctx))) {
         return event_handle(ctx, fsm, msg);
     }
-    fsm->priv_next = from;
+    const struct trp_fsm_priv_row *row = &fsm->priv_rows[fsm->priv_state];
+    fsm->priv_event = msg;
+    fsm->priv_next = fsm->priv_state;
     fsm->priv_flags = SIMPLE | EVENT;
-    trp_err err = fsm->priv_states[from].receive(ctx, fsm, msg);
+    trp_err err = row->receive(ctx, fsm, msg);
     uint32_t next = fsm->priv_next;
-    if (UNLIKELY(err != TRP_OK || (fsm->priv_flags & ~(uint32_t)GOTO) != (SIMPLE | EVENT) ||
-                 fsm->priv_due_ns != 0 || next >= WAYS_BITS ||
-                 (fsm->priv_ways[from] >> next & 1) == 0)) {
-        return event_rest(ctx, fsm, msg, err);
+    if (UNLIKELY(err != TRP_OK || fsm->priv_flags != (SIMPLE | EVENT) ||
+                 next >= TRPI_FSM_ROWS_MAX || (row->ways >> next & 1) == 0)) {
+        return event_rest(ctx, fsm, fsm->priv_event, err);
     }
     fsm->priv_state = next; /* of the step, this is all */
     fsm->priv_flags = SIMPLE;
@@ -667,28 +670,16 @@ trp_fsm_state_timeout_set(trp_ctx *ctx, trp_fsm *fsm, uint32_t state, uint32_t m
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Fill the bits of the transitions that may be made, if the machine is simple. */
 static void
-ways_make(trp_ctx *ctx, trp_fsm *fsm)
+rows_make(trp_ctx *ctx, trp_fsm *fsm)
 {
     const trp_fsm_definition *d = fsm->priv_definition;
-    bool is_simple = d->states_count <= WAYS_BITS && d->history == 0 &&
-                     (d->hooks == NULL || d->hooks[0] == NULL);
-    for (uint32_t i = 0; i < d->states_count && is_simple; i++) {
-        is_simple = d->states[i].timeout_ms == 0;
+    if (trpi_fsm_is_simple(d)) {
+        struct trp_fsm_priv_row *rows = trp_alloc(ctx, d->states_count * sizeof *rows);
+        trpi_fsm_rows_fill(d, rows);
+        fsm->priv_rows = rows;
+        fsm->priv_flags |= SIMPLE;
     }
-    if (!is_simple) {
-        return;
-    }
-    uint64_t *ways = trp_alloc(ctx, d->states_count * sizeof *ways);
-    for (uint32_t from = 0; from < d->states_count; from++) {
-        for (uint32_t to = 0; to < d->states_count; to++) {
-            bool may = from == to || trpi_fsm_may_go(d, from, to);
-            ways[from] |= (uint64_t)may << to;
-        }
-    }
-    fsm->priv_ways = ways;
-    fsm->priv_flags |= SIMPLE;
 }
 
 static void
@@ -702,7 +693,7 @@ memory_make(trp_ctx *ctx, trp_fsm *fsm)
             memcpy(fsm->priv_data, d->data, d->data_bytes);
         }
     }
-    ways_make(ctx, fsm);
+    rows_make(ctx, fsm);
     if (d->history > 0) {
         more *m = more_get(ctx, fsm);
         m->history = trp_alloc(ctx, d->history * sizeof m->history[0]);
@@ -729,7 +720,6 @@ trp_fsm_start(trp_ctx *ctx, trp_fsm *fsm, const trp_fsm_definition *definition, 
                 OWN_TYPES - 1);
     memset(fsm, 0, sizeof *fsm);
     fsm->priv_definition = definition;
-    fsm->priv_states = definition->states;
     fsm->priv_own = trp_fsm_state_timeout_type.number;
     fsm->priv_state = fsm->priv_next = definition->first;
     memory_make(ctx, fsm);
@@ -795,5 +785,6 @@ trp_fsm_put(trp_fsm *fsm, uint32_t state, const void *data)
     }
     fsm->priv_state = state;
     fsm->priv_due_ns = 0;
+    fsm->priv_flags &= ~(uint32_t)DUE;
     return TRP_OK;
 }

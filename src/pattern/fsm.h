@@ -33,4 +33,16 @@ trpi_fsm_is_traced(const trp_ctx *ctx)
 /* May the machine go from one declared state to another one? */
 bool trpi_fsm_may_go(const trp_fsm_definition *definition, uint32_t from, uint32_t to);
 
+/* The part of a state that an event of a simple machine needs; two rows take half a cache line. */
+#define TRPI_FSM_ROWS_MAX 64
+struct trp_fsm_priv_row {
+    trp_receive_fn receive;
+    uint64_t ways; /* bit T: may go to the state T */
+};
+
+/* Has it neither limits nor hooks nor a history, and a function and a bit for each state? */
+bool trpi_fsm_is_simple(const trp_fsm_definition *definition);
+/* Fill states_count rows. */
+void trpi_fsm_rows_fill(const trp_fsm_definition *definition, struct trp_fsm_priv_row *rows);
+
 #endif

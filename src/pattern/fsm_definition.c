@@ -102,6 +102,40 @@ trpi_fsm_may_go(const trp_fsm_definition *d, uint32_t from, uint32_t to)
     return may;
 }
 
+bool
+trpi_fsm_is_simple(const trp_fsm_definition *d)
+{
+    bool is_simple = d->states_count <= TRPI_FSM_ROWS_MAX && d->history == 0 &&
+                     (d->hooks == NULL || d->hooks[0] == NULL);
+    for (uint32_t i = 0; i < d->states_count && is_simple; i++) {
+        is_simple = d->states[i].timeout_ms == 0;
+    }
+    return is_simple;
+}
+
+static trp_err
+nothing_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    return TRP_EUNHANDLED;
+}
+
+void
+trpi_fsm_rows_fill(const trp_fsm_definition *d, struct trp_fsm_priv_row *rows)
+{
+    for (uint32_t from = 0; from < d->states_count; from++) {
+        trp_receive_fn receive = d->states[from].receive;
+        rows[from].receive = receive != NULL ? receive : nothing_receive;
+        rows[from].ways = 0;
+        for (uint32_t to = 0; to < d->states_count; to++) {
+            bool may = from == to || (trpi_fsm_has(d, to) && trpi_fsm_may_go(d, from, to));
+            rows[from].ways |= (uint64_t)may << to;
+        }
+    }
+}
+
 /* ---- the drawing ----------------------------------------------------------------------------- */
 
 typedef struct drawing {
