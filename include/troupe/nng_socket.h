@@ -28,8 +28,9 @@
  * tls+tcp, ws and wss: those of nng have no TLS 1.3, and its WebSocket stands on its HTTP server.
  * In nng 1.5 a program that hangs up in the middle of the handshake ends an ipc or abstract
  * listener for good: offer those to programs that you trust, tcp to others. And a socket that is
- * closed while it receives may, rarely, never end: nng's known error, for which a thread of the
- * dispatcher then waits. Closing takes 20 ms for that reason.
+ * closed while it receives may, rarely, never end: nng's known error. Closing takes 20 ms for that
+ * reason, and 2 s at most: then the socket's actor ends, a warning is logged, and a thread goes on
+ * waiting for nng. Beside 8 such threads no socket is opened (TRP_NNG_CLOSED, TRP_ELIMIT).
  *
  * Parts. nng has one body a message. Without `framed` the parts of a sent message stand one behind
  * the other, as a plain program writes a topic and a payload, and a message arrives as one part.

@@ -1,5 +1,6 @@
 # The endpoint room: actors that speak with programs which know nothing of actors.
 pkginclude_HEADERS += include/troupe/nng_socket.h
+troupe_sources += src/endpoint/closing.c
 troupe_sources += src/endpoint/nng_address.c src/endpoint/nng_device.c src/endpoint/nng_library.c src/endpoint/nng_open.c src/endpoint/nng_socket.c
 pkginclude_HEADERS += include/troupe/endpoint.h
 troupe_sources += src/endpoint/consumer.c src/endpoint/endpoint.c src/endpoint/producer.c src/endpoint/scheme_exec.c src/endpoint/scheme_file.c src/endpoint/scheme_timer.c src/endpoint/uri.c

@@ -4,7 +4,6 @@
  * Tests.   tests/unit/endpoint/nng_device_test.c
  * Sources. ZMQ-05
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "endpoint/nng_inner.h"
@@ -46,9 +45,7 @@ device_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
         d->err = trpi_nng_pump(d->back, d->front);
     }
     if (d->err != TRP_OK) {
-        if (d->reason[0] == '\0') {
-            (void)snprintf(d->reason, sizeof d->reason, "%s", trp_strerror(d->err));
-        }
+        trpi_nng_reason_write(d->err, d->reason);
         trp_stop(ctx, trp_self(ctx));
     }
     return TRP_OK;
@@ -69,8 +66,8 @@ static void
 device_post_stop(trp_ctx *ctx, void *state)
 {
     device *d = state;
-    trpi_nng_free(d->front);
-    trpi_nng_free(d->back);
+    trpi_nng_close(ctx, d->front);
+    trpi_nng_close(ctx, d->back);
     d->front = d->back = NULL;
     trpi_nng_event_tell(ctx, d->listener, TRP_NNG_CLOSED, 0, d->err, "", d->reason);
 }

@@ -54,6 +54,10 @@ extern const trp_behaviour trpi_nng_socket_behaviour, trpi_nng_device_behaviour;
 trp_err trpi_nng_addresses_open(trpi_nng *nng, const trpi_nng_args *args,
                                 char ret_address[TRPI_NNG_ADDRESS_BYTES],
                                 char ret_reason[TRPI_NNG_REASON_BYTES]);
+/* Close a socket, or NULL; one that is late is logged. */
+void trpi_nng_close(trp_ctx *ctx, trpi_nng *nng);
+/* Write a sentence of why a socket was not opened, if there is none yet. */
+void trpi_nng_reason_write(trp_err err, char reason[TRPI_NNG_REASON_BYTES]);
 void trpi_nng_event_tell(trp_ctx *ctx, trp_ref to, uint32_t event, uint32_t pipe, trp_err err,
                          const char *address, const char *reason);
 void trpi_nng_failed_tell(trp_ctx *ctx, trp_ref to, uint64_t ack, uint64_t exchange, trp_err err,

@@ -16,9 +16,10 @@
  *   nng-library-N7  A read that nng posts behind a message while the connection is closed never
  *       ends, and each later closing in the process waits for it. Nothing tells when the read has
  *       been posted, so a socket is given CLOSE_PAUSE_MS before it is closed. Where messages keep
- *       coming meanwhile this makes it rarer, not impossible.
+ *       coming meanwhile this makes it rarer, not impossible: sockets are closed with a deadline
+ *       (closing.c). Its thread has all of a late one, user with it, until it ends.
  * Threads. An owner calls, one call at a time; done() and piped() come on nng's threads.
- * Tests.   tests/unit/endpoint/nng_socket_test.c
+ * Tests.   tests/unit/endpoint/nng_socket_test.c, tests/unit/endpoint/nng_closing_test.c
  * Sources. ZMQ-02, -03, -06
  */
 #include "endpoint/nng_library.h"
@@ -43,6 +44,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "endpoint/closing.h"
 #include "endpoint/nng_address.h"
 
 #define CLOSE_PAUSE_MS 20
@@ -179,6 +181,9 @@ trp_err
 trpi_nng_new(const trpi_nng_settings *settings, const trpi_nng_calls *calls, void *user,
              trpi_nng **ret_nng)
 {
+    if (trpi_closing_late() >= TRPI_CLOSING_LATE_MAX) {
+        return TRP_ELIMIT;
+    }
     trpi_nng *nng = trpi_alloc(sizeof *nng);
     if (nng == NULL) {
         return TRP_ENOMEM;
@@ -207,7 +212,8 @@ trpi_nng_new(const trpi_nng_settings *settings, const trpi_nng_calls *calls, voi
         code = code != 0 ? code : nng_pipe_notify(nng->socket, NNG_PIPE_EV_REM_POST, on_pipe, nng);
     }
     if (code != 0) {
-        trpi_nng_free(nng);
+        (void)nng_close(nng->socket);
+        trpi_free(nng);
         return trpi_nng_err(code);
     }
     *ret_nng = nng;
@@ -225,12 +231,10 @@ aio_clear(nng_aio *aio, bool sending)
     }
 }
 
-void
-trpi_nng_free(trpi_nng *nng)
+static void
+socket_close(void *arg)
 {
-    if (nng == NULL) {
-        return;
-    }
+    trpi_nng *nng = arg;
     (void)nng_pipe_notify(nng->socket, NNG_PIPE_EV_ADD_POST, NULL, NULL);
     (void)nng_pipe_notify(nng->socket, NNG_PIPE_EV_REM_POST, NULL, NULL);
     nng_msleep(CLOSE_PAUSE_MS); /* nng-library-N7 */
@@ -250,7 +254,16 @@ trpi_nng_free(trpi_nng *nng)
         nng_aio_free(p->aio);
         trpi_free(p);
     }
+    if (nng->calls != NULL) {
+        nng->calls->freed(nng->user);
+    }
     trpi_free(nng);
+}
+
+trp_err
+trpi_nng_free(trpi_nng *nng)
+{
+    return nng == NULL || trpi_closing_run(socket_close, nng) ? TRP_OK : TRP_ETIMEDOUT;
 }
 
 /* nng-library-N5. The kernel's list is read: a connect and hang-up would stop the listener, too. */

@@ -14,6 +14,7 @@ typedef struct trpi_nng_op trpi_nng_op; /* sends or receives, one message at a t
 typedef struct trpi_nng_calls {
     void (*done)(void *user, uint32_t number, uint32_t turn); /* of an operation */
     void (*piped)(void *user, bool added, uint32_t pipe, const char *address);
+    void (*freed)(void *user); /* the last call, on a thread of its own: user is needed no more */
 } trpi_nng_calls;
 
 typedef struct trpi_nng_settings {
@@ -29,11 +30,13 @@ typedef struct trpi_nng_settings {
 trp_err trpi_nng_err(int code);
 const char *trpi_nng_reason(int code);
 
-/* Make a socket. calls: NULL for a device. Errors: TRP_ENOMEM, TRP_ELIMIT (descriptors). */
+/* Make a socket. calls: NULL for a device. Errors: TRP_ENOMEM, TRP_ELIMIT (descriptors, or
+ * TRPI_CLOSING_LATE_MAX sockets hang in nng's closing). */
 trp_err trpi_nng_new(const trpi_nng_settings *settings, const trpi_nng_calls *calls, void *user,
                      trpi_nng **ret_nng);
-/* Close the socket and wait until no call of it runs any more: may block. NULL is fine. */
-void trpi_nng_free(trpi_nng *nng);
+/* Close the socket and wait until no call of it runs any more, for TRPI_CLOSING_WAIT_MS at most.
+ * NULL is fine. Errors: TRP_ETIMEDOUT, it is closed by a thread of its own, later or never. */
+trp_err trpi_nng_free(trpi_nng *nng);
 
 /* Listen at an address that trpi_nng_address_check() has let pass; writes where. Returns a code of
  * nng, 0: done. */

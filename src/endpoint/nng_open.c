@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/sized.h"
+#include "endpoint/closing.h"
 #include "endpoint/nng_inner.h"
 
 #define PLAIN(variable, name_, tag_, struct_)                                                      \
@@ -204,6 +205,28 @@ trpi_nng_addresses_open(trpi_nng *nng, const trpi_nng_args *args,
     ret_address[0] = '\0';
     trp_err err = list_open(nng, args->listen, true, ret_address, ret_reason);
     return err == TRP_OK ? list_open(nng, args->dial, false, ret_address, ret_reason) : err;
+}
+
+void
+trpi_nng_close(trp_ctx *ctx, trpi_nng *nng)
+{
+    if (trpi_nng_free(nng) != TRP_OK) {
+        trp_log(ctx, TRP_LOG_WARNING,
+                "nng has not closed the socket in time, a known error of it: a thread goes on "
+                "waiting. %u sockets are late; with %u no other can be opened: restart the process",
+                (unsigned)trpi_closing_late(), (unsigned)TRPI_CLOSING_LATE_MAX);
+    }
+}
+
+void
+trpi_nng_reason_write(trp_err err, char reason[TRPI_NNG_REASON_BYTES])
+{
+    if (reason[0] == '\0') {
+        bool is_late = err == TRP_ELIMIT && trpi_closing_late() >= TRPI_CLOSING_LATE_MAX;
+        (void)snprintf(reason, TRPI_NNG_REASON_BYTES, "%s",
+                       is_late ? "too many sockets of nng hang in its closing: restart the process"
+                               : trp_strerror(err));
+    }
 }
 
 void

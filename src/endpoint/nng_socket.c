@@ -32,7 +32,7 @@ enum { SENDS = 0, RECEIVES = 1, EXCHANGES = 2 }; /* numbers of operations */
 enum { IDLE, SENDING, ASKING, LISTENING, SERVING, ANSWERING };
 
 /* The actor, as nng's threads and messages with the listener know it. Counted: by the actor, by
- * each message. */
+ * the socket of nng, by each message. */
 typedef struct link {
     trp_system *system;
     trp_ref owner;
@@ -116,7 +116,13 @@ on_piped(void *user, bool added, uint32_t pipe, const char *address)
     link_tell(user, &trpi_nng_piped_type, &piped, sizeof piped);
 }
 
-static const trpi_nng_calls calls = { .done = on_done, .piped = on_piped };
+static void
+on_freed(void *user)
+{
+    link_unref(user);
+}
+
+static const trpi_nng_calls calls = { .done = on_done, .piped = on_piped, .freed = on_freed };
 
 static bool
 link_is_below(const link *l, uint32_t part)
@@ -619,6 +625,9 @@ socket_open(trp_ctx *ctx, nng_actor *s, char address[TRPI_NNG_ADDRESS_BYTES])
     s->link = l;
     trp_err err = trp_watch(ctx, s->args.listener);
     err = err == TRP_OK ? trpi_nng_new(&s->args.settings, &calls, l, &s->nng) : err;
+    if (s->nng != NULL) {
+        (void)atomic_fetch_add_explicit(&l->count, 1, memory_order_relaxed); /* on_freed() */
+    }
     err = err == TRP_OK ? operations_make(s) : err;
     if (err == TRP_OK && s->args.subscribes) {
         err =
@@ -636,9 +645,7 @@ socket_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
     s->last = &s->first;
     s->err = socket_open(ctx, s, address);
     if (s->err != TRP_OK) {
-        if (s->reason[0] == '\0') {
-            (void)snprintf(s->reason, sizeof s->reason, "%s", trp_strerror(s->err));
-        }
+        trpi_nng_reason_write(s->err, s->reason);
         trp_stop(ctx, trp_self(ctx));
         return TRP_OK;
     }
@@ -658,7 +665,7 @@ socket_post_stop(trp_ctx *ctx, void *state)
     if (s->link != NULL) {
         atomic_store_explicit(&s->link->owned, false, memory_order_release);
     }
-    trpi_nng_free(s->nng);
+    trpi_nng_close(ctx, s->nng);
     s->nng = NULL;
     link_unref(s->link);
     s->link = NULL;

@@ -183,11 +183,16 @@ tests_unit_endpoint_endpoint_tests_LDADD = $(unit_ldadd)
 tests_unit_endpoint_endpoint_tests_SOURCES = \
 	tests/unit/endpoint/consumer_test.c \
 	tests/unit/endpoint/nng_address_test.c \
+	tests/unit/endpoint/nng_closing_test.c \
 	tests/unit/endpoint/nng_device_test.c \
 	tests/unit/endpoint/nng_exchange_test.c \
 	tests/unit/endpoint/nng_socket_test.c \
 	tests/unit/endpoint/producer_test.c \
 	tests/unit/endpoint/uri_test.c
+
+test_programs += tests/unit/endpoint/nng_peer
+tests_unit_endpoint_nng_peer_SOURCES = tests/unit/endpoint/nng_peer.c
+tests_unit_endpoint_nng_peer_LDADD = $(NNG_LIBS)
 
 check_PROGRAMS += tests/unit/sim/sim_tests
 tests_unit_sim_sim_tests_LDADD = $(unit_ldadd)

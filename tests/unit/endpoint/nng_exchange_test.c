@@ -1,10 +1,4 @@
-/* nng_exchange_test.c - requests and surveys, whose peers are plain sockets of nng. */
-#include <nng/nng.h>
-#include <nng/protocol/reqrep0/rep.h>
-#include <nng/protocol/reqrep0/req.h>
-#include <nng/protocol/survey0/respond.h>
-#include <nng/protocol/survey0/survey.h>
-
+/* nng_exchange_test.c - requests and surveys, whose peers are other programs. */
 #include "tests/unit/endpoint/talker.h"
 
 static void
@@ -27,15 +21,14 @@ a_request_is_replied_to_by_a_plain_socket(void)
 {
     trp_system *system = stage_open();
     talker *t = talker_new("q", TRP_NNG_REQ);
-    nng_socket rep = plain_open(nng_rep0_open);
-    UNIT_EQUAL(nng_listen(rep, "inproc://rep", NULL, 0), 0);
-    t->options.dial = "inproc://rep";
+    peer *rep = peer_start("rep", "listen", talker_address("abstract://", "rep"), NULL);
+    t->options.dial = rep->address;
     talker_start(system, t);
     talker_do(system, t, ask_one);
-    UNIT_TRUE(plain_gets(rep, "one"));
-    UNIT_EQUAL(plain_puts(rep, "two"), 0);
+    UNIT_TRUE(peer_gets(rep, "one"));
+    UNIT_TRUE(peer_puts(rep, "two"));
     STAGE_EXPECT("q:got(two,re1)");
-    plain_close(rep);
+    peer_end(rep);
     stage_close(system);
     free(t);
 }
@@ -68,30 +61,29 @@ a_replier_serves_many_plain_requesters(void)
     enum { PEERS = 8 };
     trp_system *system = stage_open();
     talker *t = talker_new("r", TRP_NNG_REP);
-    nng_socket req[PEERS];
+    peer *req[PEERS];
     t->options.listen = "tcp://127.0.0.1:0";
     t->replies = true;
     t->quiet = true;
     talker_start(system, t);
     for (int i = 0; i < PEERS; i++) {
-        req[i] = plain_open(nng_req0_open);
-        UNIT_EQUAL(nng_dial(req[i], t->address, NULL, 0), 0);
+        req[i] = peer_start("req", "dial", t->address, NULL);
     }
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < PEERS; i++) {
             char text[32];
             snprintf(text, sizeof text, "%d.%d", round, i);
-            UNIT_EQUAL(plain_puts(req[i], text), 0);
+            UNIT_TRUE(peer_puts(req[i], text));
         }
         for (int i = 0; i < PEERS; i++) {
             char text[32];
             snprintf(text, sizeof text, "re:%d.%d", round, i);
-            UNIT_TRUE(plain_gets(req[i], text));
+            UNIT_TRUE(peer_gets(req[i], text));
         }
     }
     UNIT_WAIT(atomic_load(&t->got) == 50 * PEERS, 60000); /* the reply goes before it is counted */
     for (int i = 0; i < PEERS; i++) {
-        plain_close(req[i]);
+        peer_end(req[i]);
     }
     stage_close(system);
     free(t);
@@ -136,19 +128,18 @@ a_request_without_a_peer_times_out(void)
 {
     trp_system *system = stage_open();
     talker *q = talker_new("q", TRP_NNG_REQ);
-    q->options.listen = "inproc://nobody";
+    q->options.listen = talker_address("abstract://", "nobody");
     q->options.timeout_ms = 20;
     q->options.exchanges_max = 1;
     talker_start(system, q);
     talker_do(system, q, ask_three);
     STAGE_EXPECT("q:failed(1,TRP_ETIMEDOUT) q:failed(2,TRP_ETIMEDOUT) q:failed(3,TRP_ETIMEDOUT)");
-    nng_socket rep = plain_open(nng_rep0_open);
-    UNIT_EQUAL(nng_dial(rep, "inproc://nobody", NULL, 0), 0);
+    peer *rep = peer_start("rep", "dial", q->options.listen, NULL);
     UNIT_WAIT(atomic_load(&q->connected) == 1, 60000);
     q->options.timeout_ms = 0;
     talker_do(system, q, ask_one);
-    UNIT_TRUE(plain_gets(rep, "one"));
-    plain_close(rep);
+    UNIT_TRUE(peer_gets(rep, "one"));
+    peer_end(rep);
     stage_close(system);
     free(q);
 }
@@ -159,22 +150,20 @@ a_survey_has_the_replies_that_come_in_its_time(void)
 {
     trp_system *system = stage_open();
     talker *s = talker_new("s", TRP_NNG_SURVEYOR), *a = talker_new("a", TRP_NNG_RESPONDENT);
-    nng_socket plain = plain_open(nng_respondent0_open);
-    s->options.listen = "inproc://survey";
+    s->options.listen = a->options.dial = talker_address("abstract://", "survey");
     s->options.timeout_ms = 3000;
     talker_start(system, s);
-    a->options.dial = "inproc://survey";
     a->replies = true;
     talker_start(system, a);
-    UNIT_EQUAL(nng_dial(plain, "inproc://survey", NULL, 0), 0);
+    peer *plain = peer_start("respondent", "dial", s->options.listen, NULL);
     UNIT_WAIT(atomic_load(&s->connected) == 2, 60000);
     talker_do(system, s, ask_one);
-    UNIT_TRUE(plain_gets(plain, "one"));
-    UNIT_EQUAL(plain_puts(plain, "plain"), 0);
+    UNIT_TRUE(peer_gets(plain, "one"));
+    UNIT_TRUE(peer_puts(plain, "plain"));
     UNIT_WAIT(stage_has("s:end(1,2)"), 60000);
     UNIT_TRUE(stage_has("s:got(re:one,re1)"));
     UNIT_TRUE(stage_has("s:got(plain,re1)"));
-    plain_close(plain);
+    peer_end(plain);
     stage_close(system);
     free(s);
     free(a);
@@ -186,16 +175,14 @@ a_respondent_replies_to_a_plain_surveyor(void)
 {
     trp_system *system = stage_open();
     talker *a = talker_new("a", TRP_NNG_RESPONDENT);
-    nng_socket plain = plain_open(nng_surveyor0_open);
-    UNIT_EQUAL(nng_socket_set_ms(plain, NNG_OPT_SURVEYOR_SURVEYTIME, 60000), 0);
-    UNIT_EQUAL(nng_listen(plain, "inproc://plain-survey", NULL, 0), 0);
-    a->options.dial = "inproc://plain-survey";
+    peer *plain = peer_start("surveyor", "listen", talker_address("abstract://", "asks"), NULL);
+    a->options.dial = plain->address;
     a->replies = true;
     talker_start(system, a);
-    UNIT_WAIT(atomic_load(&a->connected) == 1, 60000);
-    UNIT_EQUAL(plain_puts(plain, "who"), 0);
-    UNIT_TRUE(plain_gets(plain, "re:who"));
-    plain_close(plain);
+    UNIT_TRUE(peer_does(plain, "ok", "peers 1"));
+    UNIT_TRUE(peer_puts(plain, "who"));
+    UNIT_TRUE(peer_gets(plain, "re:who"));
+    peer_end(plain);
     stage_close(system);
     free(a);
 }

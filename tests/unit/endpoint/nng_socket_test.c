@@ -1,25 +1,5 @@
-/* nng_socket_test.c - sockets of nng as actors, whose peers are plain sockets of nng. */
-#include <nng/nng.h>
-#include <nng/protocol/bus0/bus.h>
-#include <nng/protocol/pair0/pair.h>
-#include <nng/protocol/pipeline0/pull.h>
-#include <nng/protocol/pipeline0/push.h>
-#include <nng/protocol/pubsub0/pub.h>
-#include <nng/protocol/pubsub0/sub.h>
-#include <unistd.h>
-
+/* nng_socket_test.c - sockets of nng as actors, whose peers are other programs. */
 #include "tests/unit/endpoint/talker.h"
-
-/* Addresses that no other run of this suite has. */
-static const char *
-own_address(const char *scheme, const char *name)
-{
-    static char addresses[4][96];
-    static unsigned next;
-    char *address = addresses[next++ % 4];
-    snprintf(address, sizeof addresses[0], "%s%s-%d", scheme, name, (int)getpid());
-    return address;
-}
 
 static void
 send_hello(trp_ctx *ctx, talker *t)
@@ -60,22 +40,19 @@ a_publisher_reaches_plain_subscribers_by_prefix(void)
 {
     trp_system *system = stage_open();
     talker *t = talker_new("p", TRP_NNG_PUB);
-    nng_socket hello = plain_open(nng_sub0_open), other = plain_open(nng_sub0_open);
     t->options.listen = "tcp://127.0.0.1:0";
     talker_start(system, t);
-    UNIT_EQUAL(nng_socket_set(hello, NNG_OPT_SUB_SUBSCRIBE, "hell", 4), 0);
-    UNIT_EQUAL(nng_socket_set(other, NNG_OPT_SUB_SUBSCRIBE, "oth", 3), 0);
-    UNIT_EQUAL(nng_dial(hello, t->address, NULL, 0), 0);
-    UNIT_EQUAL(nng_dial(other, t->address, NULL, 0), 0);
+    peer *hello = peer_start("sub", "dial", t->address, "hell"),
+         *other = peer_start("sub", "dial", t->address, "oth");
     UNIT_WAIT(atomic_load(&t->connected) == 2, 60000);
     talker_do(system, t, send_hello);
     talker_do(system, t, send_other);
-    UNIT_TRUE(plain_gets(hello, "hello world"));
-    UNIT_TRUE(plain_gets(other, "other"));
+    UNIT_TRUE(peer_gets(hello, "hello world"));
+    UNIT_TRUE(peer_gets(other, "other"));
     STAGE_EXPECT("p:sent(7)");
-    plain_close(hello);
+    peer_end(hello);
     UNIT_WAIT(stage_has("p:disconnected"), 60000);
-    plain_close(other);
+    peer_end(other);
     stage_close(system);
     free(t);
 }
@@ -86,30 +63,25 @@ a_subscriber_hears_its_prefixes_and_changes_them(void)
 {
     trp_system *system = stage_open();
     talker *t = talker_new("s", TRP_NNG_SUB);
-    nng_socket pub = plain_open(nng_pub0_open);
-    static _Atomic uint32_t peers;
-    nng_listener listener;
+    peer *pub = peer_start("pub", "listen", "tcp://127.0.0.1:0", NULL);
     char url[64];
-    int port = 0;
-    plain_count(pub, &peers);
-    UNIT_EQUAL(nng_listen(pub, "tcp://127.0.0.1:0", &listener, 0), 0);
-    UNIT_EQUAL(nng_listener_get_int(listener, NNG_OPT_TCP_BOUND_PORT, &port), 0);
-    snprintf(url, sizeof url, "tcp://localhost:%d", port);
+    snprintf(url, sizeof url, "tcp://localhost%s", strrchr(pub->address, ':'));
     t->options.dial = url;
     t->options.subscribe = "health";
     talker_start(system, t);
-    UNIT_WAIT(atomic_load(&t->connected) == 1 && atomic_load(&peers) == 1, 60000);
-    UNIT_EQUAL(plain_puts(pub, "more 1"), 0);
-    UNIT_EQUAL(plain_puts(pub, "health 1"), 0);
+    UNIT_WAIT(atomic_load(&t->connected) == 1, 60000);
+    UNIT_TRUE(peer_does(pub, "ok", "peers 1"));
+    UNIT_TRUE(peer_puts(pub, "more 1"));
+    UNIT_TRUE(peer_puts(pub, "health 1"));
     STAGE_EXPECT("s:got(health 1)");
     talker_do(system, t, subscribe_more);
     UNIT_WAIT(stage_has("s:failed(0,TRP_ENOENT)"), 60000);
-    UNIT_EQUAL(plain_puts(pub, "health 2"), 0);
-    UNIT_EQUAL(plain_puts(pub, "more 2"), 0);
+    UNIT_TRUE(peer_puts(pub, "health 2"));
+    UNIT_TRUE(peer_puts(pub, "more 2"));
     STAGE_EXPECT("s:got(health 1) s:failed(0,TRP_ENOENT) s:got(more 2)");
     talker_do(system, t, send_hello); /* ZMQ-04: a subscriber does not send */
     UNIT_WAIT(stage_has("s:failed(7,TRP_EUNSUPPORTED)"), 60000);
-    plain_close(pub);
+    peer_end(pub);
     stage_close(system);
     free(t);
 }
@@ -128,17 +100,16 @@ a_pusher_waits_for_a_puller_and_refuses_beyond_its_mark(void)
 {
     trp_system *system = stage_open();
     talker *t = talker_new("p", TRP_NNG_PUSH);
-    nng_socket pull = plain_open(nng_pull0_open);
-    t->options.listen = own_address("ipc:///tmp/", "troupe-nng-push");
+    t->options.listen = talker_address("ipc:///tmp/", "push");
     t->options.send_max = 1; /* one waits behind the one that nng has */
     talker_start(system, t);
     talker_do(system, t, send_three);
     STAGE_EXPECT("p:failed(3,TRP_EAGAIN)");
-    UNIT_EQUAL(nng_dial(pull, t->options.listen, NULL, 0), 0);
-    UNIT_TRUE(plain_gets(pull, "task"));
-    UNIT_TRUE(plain_gets(pull, "task"));
+    peer *pull = peer_start("pull", "dial", t->options.listen, NULL);
+    UNIT_TRUE(peer_gets(pull, "task"));
+    UNIT_TRUE(peer_gets(pull, "task"));
     STAGE_EXPECT("p:failed(3,TRP_EAGAIN) p:sent(1) p:sent(2)");
-    plain_close(pull);
+    peer_end(pull);
     stage_close(system);
     free(t);
 }
@@ -168,27 +139,21 @@ a_puller_reads_no_more_than_its_listener_frees(void)
     enum { BOUND = 8, ALL = 2000 };
     trp_system *system = stage_open();
     talker *t = talker_new("p", TRP_NNG_PULL);
-    nng_socket push = plain_open(nng_push0_open);
-    char body[65536];
-    uint32_t sent = 0;
-    memset(body, 'x', sizeof body);
+    unsigned sent = 0;
     t->options.listen = "tcp://127.0.0.1:0";
     t->options.receive_max = BOUND;
     t->keeps = t->quiet = true;
     talker_start(system, t);
-    UNIT_EQUAL(nng_socket_set_ms(push, NNG_OPT_SENDTIMEO, 2000), 0);
-    UNIT_EQUAL(nng_dial(push, t->address, NULL, 0), 0);
-    while (sent < ALL && nng_send(push, body, sizeof body, 0) == 0) {
-        sent++;
-    }
+    peer *push = peer_start("push", "dial", t->address, NULL);
+    UNIT_TRUE(peer_does(push, NULL, "fill 65536 2000 2000"));
+    UNIT_EQUAL(sscanf(push->answer, "sent %u", &sent), 1);
     UNIT_TRUE(sent < ALL); /* what the kernel's and nng's buffers take, not 125 MiB */
     UNIT_WAIT(atomic_load(&t->got) == BOUND, 60000);
-    UNIT_EQUAL(nng_socket_set_ms(push, NNG_OPT_SENDTIMEO, 60000), 0);
     /* It reads again whenever more than half of the bound are freed: free until all have come. */
     UNIT_WAIT((talker_let_go(t), atomic_load(&t->got) >= sent), 60000);
     UNIT_EQUAL(atomic_load(&t->got), sent);
     talker_let_go(t);
-    plain_close(push);
+    peer_end(push);
     stage_close(system);
     free(t);
 }
@@ -199,20 +164,17 @@ a_message_beyond_the_bound_ends_its_connection(void)
 {
     trp_system *system = stage_open();
     talker *t = talker_new("p", TRP_NNG_PULL);
-    nng_socket push = plain_open(nng_push0_open);
-    char body[1025];
-    memset(body, 'x', sizeof body);
     t->options.listen = "tcp://127.0.0.1:0";
     t->options.message_bytes_max = 1024;
     t->quiet = true;
     talker_start(system, t);
-    UNIT_EQUAL(nng_dial(push, t->address, NULL, 0), 0);
-    UNIT_EQUAL(nng_send(push, body, 1024, 0), 0);
+    peer *push = peer_start("push", "dial", t->address, NULL);
+    UNIT_TRUE(peer_does(push, "sent 1", "fill 1024 1 60000"));
     UNIT_WAIT(atomic_load(&t->got) == 1, 60000);
-    UNIT_EQUAL(nng_send(push, body, 1025, 0), 0);
+    UNIT_TRUE(peer_does(push, "sent 1", "fill 1025 1 60000"));
     UNIT_WAIT(stage_has("p:disconnected"), 60000);
     UNIT_EQUAL(atomic_load(&t->got), 1);
-    plain_close(push);
+    peer_end(push);
     stage_close(system);
     free(t);
 }
@@ -223,17 +185,16 @@ a_pair_speaks_both_ways(void)
 {
     trp_system *system = stage_open();
     talker *t = talker_new("p", TRP_NNG_PAIR);
-    nng_socket pair = plain_open(nng_pair0_open);
-    t->options.dial = own_address("abstract://", "troupe-pair");
-    UNIT_EQUAL(nng_listen(pair, t->options.dial, NULL, 0), 0);
+    t->options.dial = talker_address("abstract://", "pair");
+    peer *pair = peer_start("pair", "listen", t->options.dial, NULL);
     talker_start(system, t);
     talker_do(system, t, send_hello);
-    UNIT_TRUE(plain_gets(pair, "hello world"));
-    UNIT_EQUAL(plain_puts(pair, "back"), 0);
+    UNIT_TRUE(peer_gets(pair, "hello world"));
+    UNIT_TRUE(peer_puts(pair, "back"));
     UNIT_WAIT(stage_has("p:got(back)"), 60000);
-    UNIT_EQUAL(nng_send(pair, NULL, 0, 0), 0);
+    UNIT_TRUE(peer_puts(pair, ""));
     UNIT_WAIT(stage_has("p:got()"), 60000);
-    plain_close(pair);
+    peer_end(pair);
     stage_close(system);
     free(t);
 }
@@ -244,19 +205,17 @@ members_of_a_bus_hear_one_another(void)
 {
     trp_system *system = stage_open();
     talker *a = talker_new("a", TRP_NNG_BUS), *b = talker_new("b", TRP_NNG_BUS);
-    nng_socket bus = plain_open(nng_bus0_open);
-    a->options.listen = "inproc://bus-a";
+    a->options.listen = b->options.dial = talker_address("abstract://", "bus");
     talker_start(system, a);
-    b->options.dial = "inproc://bus-a";
     talker_start(system, b);
-    UNIT_EQUAL(nng_dial(bus, "inproc://bus-a", NULL, 0), 0);
+    peer *bus = peer_start("bus", "dial", a->options.listen, NULL);
     UNIT_WAIT(atomic_load(&a->connected) == 2 && atomic_load(&b->connected) == 1, 60000);
     talker_do(system, a, send_other);
     UNIT_WAIT(stage_has("b:got(other)"), 60000);
-    UNIT_TRUE(plain_gets(bus, "other"));
-    UNIT_EQUAL(plain_puts(bus, "plain"), 0);
+    UNIT_TRUE(peer_gets(bus, "other"));
+    UNIT_TRUE(peer_puts(bus, "plain"));
     UNIT_WAIT(stage_has("a:got(plain)"), 60000);
-    plain_close(bus);
+    peer_end(bus);
     stage_close(system);
     free(a);
     free(b);
@@ -268,11 +227,7 @@ parts_arrive_as_they_were_sent(void)
 {
     trp_system *system = stage_open();
     talker *a = talker_new("a", TRP_NNG_PAIR), *b = talker_new("b", TRP_NNG_PAIR);
-    nng_socket plain = plain_open(nng_pair0_open);
-    static const uint8_t want[] = "hello world\0\0\0\5\0\0\0\6\0\0\0\2";
-    uint8_t body[64];
-    size_t bytes = sizeof body;
-    a->options.listen = b->options.dial = "inproc://parts";
+    a->options.listen = b->options.dial = talker_address("abstract://", "parts");
     a->options.framed = b->options.framed = 1;
     talker_start(system, a);
     talker_start(system, b);
@@ -281,14 +236,13 @@ parts_arrive_as_they_were_sent(void)
     UNIT_WAIT(stage_has("a:got(hello| world)"), 60000);
     talker_do(system, b, stop_socket);
     UNIT_WAIT(stage_has("a:disconnected"), 60000);
-    UNIT_EQUAL(nng_dial(plain, "inproc://parts", NULL, 0), 0);
-    UNIT_EQUAL(plain_puts(plain, "no lengths"), 0);
+    peer *plain = peer_start("pair", "dial", a->options.listen, NULL);
+    UNIT_TRUE(peer_puts(plain, "no lengths"));
     UNIT_WAIT(stage_has("a:bad"), 60000);
     talker_do(system, a, send_hello);
-    UNIT_EQUAL(nng_recv(plain, body, &bytes, 0), 0);
-    UNIT_EQUAL(bytes, sizeof want - 1);
-    UNIT_TRUE(memcmp(body, want, sizeof want - 1) == 0);
-    plain_close(plain);
+    UNIT_TRUE(peer_gets(plain, "hello world\\x00\\x00\\x00\\x05\\x00\\x00\\x00\\x06"
+                               "\\x00\\x00\\x00\\x02"));
+    peer_end(plain);
     stage_close(system);
     free(a);
     free(b);
@@ -300,21 +254,19 @@ a_restarted_socket_opens_again_as_before(void)
 {
     trp_system *system = stage_open();
     talker *t = talker_new("s", TRP_NNG_SUB);
-    nng_socket pub = plain_open(nng_pub0_open);
-    static _Atomic uint32_t peers;
-    plain_count(pub, &peers);
-    UNIT_EQUAL(nng_listen(pub, "inproc://restarts", NULL, 0), 0);
-    t->options.dial = "inproc://restarts";
+    peer *pub = peer_start("pub", "listen", talker_address("abstract://", "restarts"), NULL);
+    t->options.dial = pub->address;
     t->options.subscribe = "a";
     talker_start(system, t);
     UNIT_WAIT(atomic_load(&t->connected) == 1, 60000);
     talker_do(system, t, kill_socket);
-    UNIT_WAIT(atomic_load(&t->connected) == 2 && atomic_load(&peers) == 2, 60000);
+    UNIT_WAIT(atomic_load(&t->connected) == 2, 60000);
+    UNIT_TRUE(peer_does(pub, "ok", "peers 2"));
     UNIT_EQUAL(atomic_load(&t->opened), 2);
-    UNIT_EQUAL(plain_puts(pub, "b"), 0);
-    UNIT_EQUAL(plain_puts(pub, "a"), 0);
+    UNIT_TRUE(peer_puts(pub, "b"));
+    UNIT_TRUE(peer_puts(pub, "a"));
     STAGE_EXPECT("s:closed(TRP_OK) s:got(a)");
-    plain_close(pub);
+    peer_end(pub);
     stage_close(system);
     free(t);
 }
@@ -376,11 +328,11 @@ an_address_in_use_closes_the_second_socket_with_a_reason(void)
     trp_system *system = stage_open();
     talker *a = talker_new("a", TRP_NNG_PULL), *b = talker_new("b", TRP_NNG_PULL),
            *c = talker_new("c", TRP_NNG_PULL), *d = talker_new("d", TRP_NNG_PUSH);
-    a->options.listen = own_address("tcp://127.0.0.1:0 ipc:///tmp/", "troupe-nng-used");
+    a->options.listen = talker_address("tcp://127.0.0.1:0 ipc:///tmp/", "used");
     talker_start(system, a);
     UNIT_WAIT(atomic_load(&a->opened) == 1, 60000);
     b->options.listen = a->address;
-    c->options.listen = own_address("ipc:///tmp/", "troupe-nng-used");
+    c->options.listen = talker_address("ipc:///tmp/", "used");
     talker_start(system, b);
     STAGE_EXPECT("b:closed(TRP_EADDRINUSE)");
     talker_start(system, c);

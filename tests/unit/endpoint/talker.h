@@ -1,15 +1,15 @@
 /* talker.h - the fixture of tests of nng's sockets: an actor that opens one and notes what it is
- * told, and plain sockets of nng as its peers.
+ * told. Its peers are other talkers, or another program (peer.h).
  */
 #ifndef TESTS_UNIT_ENDPOINT_TALKER_H
 #define TESTS_UNIT_ENDPOINT_TALKER_H
 
-#include <nng/nng.h>
-#include <nng/supplemental/util/platform.h>
+#include <unistd.h>
 
 #include <troupe/nng_socket.h>
 
 #include "tests/unit/actor/stage.h"
+#include "tests/unit/endpoint/peer.h"
 
 /* Written by the actor, read by the test where it is atomic, or behind an atomic. */
 typedef struct talker {
@@ -163,6 +163,17 @@ static const trp_behaviour talker_behaviour = { .size = sizeof(trp_behaviour),
                                                 .pre_start = talker_pre_start,
                                                 .strategy = &talker_strategy };
 
+/* Return an address that no other process has. The last eight stay as they are. */
+static inline const char *
+talker_address(const char *scheme, const char *name)
+{
+    static char addresses[8][96];
+    static unsigned next;
+    char *address = addresses[next++ % 8];
+    snprintf(address, sizeof addresses[0], "%stroupe-nng-%s-%d", scheme, name, (int)getpid());
+    return address;
+}
+
 static inline talker *
 talker_new(const char *name, uint32_t kind)
 {
@@ -220,76 +231,6 @@ talker_send(trp_ctx *ctx, const talker *t, const char *a, const char *b, uint64_
     UNIT_EQUAL(trp_nng_send(ctx, t->socket, parts, b != NULL ? 2 : 1, ack), TRP_OK);
     trp_bytes_unref(&parts[0]);
     trp_bytes_unref(&parts[1]);
-}
-
-/* ---- plain sockets of nng -------------------------------------------------------------------- */
-
-static inline nng_socket
-plain_open(int (*open)(nng_socket *))
-{
-    nng_socket s = NNG_SOCKET_INITIALIZER;
-    UNIT_EQUAL(open(&s), 0);
-    UNIT_EQUAL(nng_socket_set_ms(s, NNG_OPT_RECVTIMEO, 60000), 0);
-    UNIT_EQUAL(nng_socket_set_ms(s, NNG_OPT_SENDTIMEO, 60000), 0);
-    return s;
-}
-
-enum { PLAIN_CLOSE_MS = 50 };
-
-static void *
-plain_close_run(void *arg)
-{
-    nng_socket s = NNG_SOCKET_INITIALIZER;
-    s.id = (uint32_t)(uintptr_t)arg;
-    nng_msleep(PLAIN_CLOSE_MS);
-    nng_close(s);
-    return NULL;
-}
-
-/* A read that nng 1.5.2 posts while its connection is closed never ends (nng-library-N7), and the
- * next closing in this process waits for it. Nothing tells when the read behind the last message
- * has been posted, so it is given time. */
-static inline void
-plain_close(nng_socket s)
-{
-    pthread_t thread;
-    UNIT_EQUAL(pthread_create(&thread, NULL, plain_close_run, (void *)(uintptr_t)s.id), 0);
-    pthread_detach(thread);
-}
-
-static void
-plain_peer(nng_pipe pipe, nng_pipe_ev event, void *arg)
-{
-    (void)pipe;
-    (void)event;
-    atomic_fetch_add((_Atomic uint32_t *)arg, 1);
-}
-
-/* Count the peers of a socket. A publisher may have a subscriber's connection later than that one
- * knows: what it sends before is for nobody. */
-static inline void
-plain_count(nng_socket s, _Atomic uint32_t *count)
-{
-    UNIT_EQUAL(nng_pipe_notify(s, NNG_PIPE_EV_ADD_POST, plain_peer, (void *)count), 0);
-}
-
-static inline bool
-plain_gets(nng_socket s, const char *want)
-{
-    char text[256];
-    size_t bytes = sizeof text - 1;
-    int code = nng_recv(s, text, &bytes, 0);
-    text[code == 0 ? bytes : 0] = '\0';
-    if (code != 0 || strcmp(text, want) != 0) {
-        printf("  was: %s, not \"%s\" but \"%s\"\n", nng_strerror(code), want, text);
-    }
-    return code == 0 && strcmp(text, want) == 0;
-}
-
-static inline int
-plain_puts(nng_socket s, const char *text)
-{
-    return nng_send(s, (void *)(uintptr_t)text, strlen(text), 0);
 }
 
 #endif
