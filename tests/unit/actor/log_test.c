@@ -232,8 +232,8 @@ mute_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour own_logger = TRP_BEHAVIOUR_INIT("own", char, logger_receive);
 static const trp_behaviour mute_logger = TRP_BEHAVIOUR_INIT("mute", char, mute_receive);
 
-/* LOG-07, LOG-14, LOG-01: it is asked whether it is ready; when it fails or logs, nothing goes
- * round. In virtual time: only a silent logger is late. */
+/* LOG-07, LOG-14, LOG-01, CONTRIB-46: it is asked whether it is ready; when it fails or logs,
+ * nothing goes round. In virtual time: only a silent logger is late. */
 static void
 a_program_brings_its_own_logger_which_may_fail(void)
 {

@@ -189,7 +189,7 @@ looks_like(int format, trp_log_level level, trp_err cause, const char *text, con
     UNIT_TEXT(from != NULL ? from : buffer, want);
 }
 
-/* LOG-10 */
+/* LOG-10, CONTRIB-46 */
 static void
 fields_causes_and_priorities_are_told_to_machines(void)
 {
