@@ -1,7 +1,7 @@
 /* lws.c - load libwebsockets when it is needed.
  *
- * Why.   A program without management API and such endpoints shall neither wait for libwebsockets nor
- *        need it, nor have its memory.
+ * Why.   A program without management API and such endpoints shall neither wait for libwebsockets
+ *        nor need it, nor have its memory.
  * Must hold. Its structs are those of the header, so a library of another minor version is refused.
  * Tests. tests/system/management.sh
  */

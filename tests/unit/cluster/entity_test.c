@@ -301,7 +301,7 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     teller_state *s = state;
     (void)msg;
-    /* Tellers that are far ahead of the entities make few ends, and those of a long mailbox, which moves each time. */
+    /* Tellers that are far ahead make few ends, and each moves a long mailbox. */
     if (s->value > AHEAD_MAX + atomic_load(&ids[s->number].handled) / TELLERS) {
         trp_tell(ctx, trp_self(ctx), &go_type, NULL, 0);
         return TRP_OK;
