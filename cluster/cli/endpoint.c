@@ -6,6 +6,8 @@
  * Must hold.
  *   endpoint-E1  The token is sent over TLS, or to a loopback address, and follows no redirection
  *       and no proxy.                                                        (target_check)
+ *   endpoint-E3  The token of the user's cookie is made when a node on loopback asks for a
+ *       credential and the command line has none, and goes nowhere else.          (is_asked_for)
  *   endpoint-E2  An order without an answer is called "not confirmed by the node".
  *                                                                      (trpi_transfer_fail)
  * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused; of the token file one line
@@ -40,6 +42,7 @@ trpi_cli_is_remote(const trpi_cli *cli)
 
 #include "base/address.h"
 #include "cluster/cli/endpoint.h"
+#include "cluster/cli/loopback_token.h"
 
 #define URL_BYTES_MAX 2048u
 #define TOKEN_FILE_BYTES_MAX 8192u
@@ -80,7 +83,9 @@ target_check(trpi_transfer *t)
                              "https://10.0.0.1:8558, not '%s'",
                              url);
     }
-    if (trpi_cli_has(cli, TRPI_CLI_TOKEN_FILE) && !t->is_tls && !host_is_loopback(rest)) {
+    t->is_loopback = host_is_loopback(rest);
+    t->has_credential = trpi_cli_has(cli, TRPI_CLI_TOKEN_FILE) || trpi_cli_has(cli, TRPI_CLI_CERT);
+    if (trpi_cli_has(cli, TRPI_CLI_TOKEN_FILE) && !t->is_tls && !t->is_loopback) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
                              "--token-file: a token is not sent over http:// to another host; use "
                              "https://");
@@ -124,12 +129,21 @@ token_read(const char *path, char text[TOKEN_FILE_BYTES_MAX + 1])
     return code;
 }
 
+static int
+token_add(trpi_transfer *t, const char *token, size_t bytes)
+{
+    char header[512];
+    (void)snprintf(header, sizeof header, "Authorization: Bearer %.*s", (int)bytes, token);
+    return trpi_transfer_header(t, header) ? 0
+                                           : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+}
+
 /* Add the header with the first line of the file that is no comment. 0, or the exit code. */
 static int
-token_add(trpi_transfer *t)
+token_file_add(trpi_transfer *t)
 {
     const char *path = trpi_cli_text(t->cli, TRPI_CLI_TOKEN_FILE);
-    char text[TOKEN_FILE_BYTES_MAX + 1], header[512];
+    char text[TOKEN_FILE_BYTES_MAX + 1];
     int code = path != NULL ? token_read(path, text) : 0;
     if (path == NULL || code != 0) {
         return code;
@@ -143,13 +157,7 @@ token_add(trpi_transfer *t)
     if (line[0] == '\0' || bytes > 256) {
         return token_refuse(path, "it holds no token");
     }
-    (void)snprintf(header, sizeof header, "Authorization: Bearer %.*s", (int)bytes, line);
-    struct curl_slist *list = t->curl->curl_slist_append(t->headers, header);
-    if (list == NULL) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
-    }
-    t->headers = list;
-    return 0;
+    return token_add(t, line, bytes);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -361,9 +369,11 @@ exit_of(long status, const char *error)
 }
 
 static const char *
-hint_of(long status, const char *error)
+hint_of(const trpi_transfer *t, long status, const char *error, char *text, size_t bytes)
 {
-    return status == 401                     ? "--token-file, or --cert and --key"
+    (void)snprintf(text, bytes, "--token-file, or --cert and --key%s%s",
+                   t->no_token[0] != '\0' ? "; there is no token of this user: " : "", t->no_token);
+    return status == 401                     ? text
            : strcmp(error, "read-only") == 0 ? "management.read-only = off at that node"
            : strcmp(error, "bad-host") == 0  ? "management.hosts at that node"
            : status == 404 || status == 405  ? "a node of this version"
@@ -374,7 +384,7 @@ hint_of(long status, const char *error)
 cJSON *
 trpi_transfer_refusal(const trpi_transfer *t, long status, const cJSON *answer)
 {
-    char text[1024];
+    char text[1024], credential[1024];
     const char *error = trpi_json_get_text(answer, "error");
     const char *message = trpi_json_get_text(answer, "message");
     const char *hint = trpi_json_get_text(answer, "hint");
@@ -388,7 +398,9 @@ trpi_transfer_refusal(const trpi_transfer *t, long status, const cJSON *answer)
                        error[0] != '\0' ? error : "it is no management API of a node",
                        message != NULL ? ": " : "", message != NULL ? message : "", status);
     }
-    hint = hint != NULL ? hint : cJSON_IsNumber(code) ? NULL : hint_of(status, error);
+    if (hint == NULL && !cJSON_IsNumber(code)) {
+        hint = hint_of(t, status, error, credential, sizeof credential);
+    }
     cJSON *final = cJSON_CreateObject();
     bool ok = trpi_json_add_bool(final, "ok", false) &&
               trpi_json_add_i64(final, "exit",
@@ -400,6 +412,42 @@ trpi_transfer_refusal(const trpi_transfer *t, long status, const cJSON *answer)
         return NULL;
     }
     return final;
+}
+
+/* endpoint-E3. Did the node ask for a credential that this user has? */
+static bool
+is_asked_for(const trpi_transfer *t, CURLcode done)
+{
+    long status = 0;
+    (void)t->curl->curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    return done == CURLE_OK && status == 401 && t->is_loopback && !t->is_tls && !t->has_credential;
+}
+
+/* Send the request again with the token of this user's cookie, if there is one. Nothing was done by
+ * the first one. Returns the exit code. */
+static int
+again_with_token(trpi_transfer *t, CURLcode *done)
+{
+    char token[TRPI_CLI_TOKEN_BYTES];
+    long status = 0;
+    if (!trpi_cli_loopback_token(t, token)) {
+        return 0; /* the first answer stays */
+    }
+    int code = token_add(t, token, sizeof token - 1);
+    if (code != 0 ||
+        t->curl->curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers) != CURLE_OK) {
+        return code != 0 ? code : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+    }
+    t->in.count = 0;
+    *done = t->curl->curl_easy_perform(t->easy);
+    (void)t->curl->curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (*done == CURLE_OK && status == 401) {
+        (void)snprintf(t->no_token, sizeof t->no_token,
+                       "the node does not know the one made of %s: it runs as another user, or has "
+                       "a cookie of its own (remote.require-cookie)",
+                       t->cookie_file);
+    }
+    return 0;
 }
 
 static int
@@ -442,7 +490,8 @@ trpi_transfer_begin(trpi_transfer *t, trpi_cli *cli)
     }
     (void)snprintf(cli->path, sizeof cli->path, "%s", trpi_cli_text(cli, TRPI_CLI_ENDPOINT));
     t->easy = curl->curl_easy_init();
-    return t->easy == NULL ? trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory") : token_add(t);
+    return t->easy == NULL ? trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory")
+                           : token_file_add(t);
 }
 
 void
@@ -475,7 +524,10 @@ trpi_cli_endpoint_run(trpi_cli *cli, cJSON *request, cJSON **ret_final)
     }
     if (code == 0) {
         CURLcode done = t.curl->curl_easy_perform(t.easy);
-        code = done == CURLE_OK ? answer_take(&t, ret_final) : trpi_transfer_fail(&t, done);
+        code = is_asked_for(&t, done) ? again_with_token(&t, &done) : 0;
+        code = code != 0          ? code
+               : done == CURLE_OK ? answer_take(&t, ret_final)
+                                  : trpi_transfer_fail(&t, done);
     }
     trpi_transfer_end(&t);
     return code;

@@ -4,8 +4,9 @@
 
 #ifdef HAVE_LIBCURL
 
-#include "cluster/cli/cli.h"
+#include "base/cookie_reader.h"
 #include "base/curl.h"
+#include "cluster/cli/cli.h"
 
 typedef struct trpi_transfer {
     trpi_cli *cli;
@@ -16,7 +17,10 @@ typedef struct trpi_transfer {
     char *body; /* of an order; cJSON_free() */
     const char *base;
     size_t base_bytes; /* of base, without a slash at its end */
-    bool is_tls, too_large;
+    bool is_tls, is_loopback, too_large;
+    bool has_credential; /* of the command line, or the token of loopback */
+    char cookie_file[TRPI_COOKIE_FILE_PATH_BYTES]; /* of which that token is made; "": not yet */
+    char no_token[640];                            /* why there is none; "": it was not needed */
     char reason[CURL_ERROR_SIZE];
 } trpi_transfer;
 

@@ -50,6 +50,8 @@ cli_sources = \
 	cluster/cli/endpoint.c \
 	cluster/cli/endpoint.h \
 	cluster/cli/endpoint_events.c \
+	cluster/cli/loopback_token.c \
+	cluster/cli/loopback_token.h \
 	cluster/cli/sse.c \
 	cluster/cli/sse.h
 troupe_SOURCES += cluster/cli/main.c $(cli_sources)

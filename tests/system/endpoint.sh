@@ -95,13 +95,28 @@ ended the_follower_ends_after_its_count "$follower" 0
 ended a_long_wait_is_not_cut_off "$patient" 0
 
 # ---- who may what
-open() { tool --endpoint "$one_url" "$@"; }
+own() { tool --endpoint "$one_url" "$@"; } # with the token of this user's cookie
+open() { STATE_DIRECTORY=$work/nothing own "$@"; }
 expect reads_of_the_cluster_are_open_on_loopback 0 open members
 for command in tree deadletters logs doctor "trace last"; do
     # shellcheck disable=SC2086 # words
     expect "${command% *}_needs_a_token" 77 open $command
     has "${command% *}_says_which" "hint: --token-file" "$work/err"
 done
+has a_missing_cookie_is_named "there is no $work/nothing/cookie" "$work/err"
+for command in tree deadletters doctor "logs --count 1"; do
+    # shellcheck disable=SC2086 # words
+    expect "${command%% *}_with_the_users_cookie" 0 own $command
+done
+expect the_users_cookie_orders 0 own down "$two_address" --dry-run
+mkdir "$work/others" "$work/wide"
+openssl rand -hex 20 >"$work/others/cookie"
+expect another_cookie_is_refused 77 env STATE_DIRECTORY="$work/others" "$troupe" --endpoint "$one_url" tree
+has its_file_is_named "does not know the one made of $work/others/cookie" "$work/err"
+cp "$STATE_DIRECTORY/cookie" "$work/wide/cookie"
+chmod 644 "$work/wide/cookie"
+expect a_cookie_that_others_may_read_is_not_used 77 env STATE_DIRECTORY="$work/wide" "$troupe" --endpoint "$one_url" tree
+has it_says_how_to_mend_it "$work/wide/cookie: others may read it (mode 0644): chmod 400" "$work/err"
 expect a_reader_may_not_order 77 far leave "$two_address"
 has it_says_what_is_needed "not-a-writer" "$work/err"
 expect a_reader_may_not_sample 77 far trace start --path /user/echo
@@ -163,6 +178,45 @@ background python3 -c 'import http.server, sys; s = http.server.HTTPServer(("127
 wait_until 60 test -s "$work/port" || fail web_server
 expect another_server_is_69 69 tool --endpoint "http://127.0.0.1:$(cat "$work/port")" members
 has it_is_called_none "no management API" "$work/err"
+
+# ---- where the token of the user's cookie goes: a program that asks for a credential writes down those that it is given
+cat >"$work/asks.py" <<'END'
+import http.server, sys
+class Asks(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        members = self.path == "/cluster/members"
+        body = b'{"selfNode":"troupe.tcp://demo@127.0.0.1:1"}' if members else b'{"error":"no-credential"}'
+        print("given", self.path, self.headers.get("Authorization", "nothing"), file=sys.stderr, flush=True)
+        self.send_response(200 if members else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+server = http.server.HTTPServer(("0.0.0.0", 0), Asks)
+print(server.server_port, flush=True)
+server.serve_forever()
+END
+background python3 "$work/asks.py" >"$work/asks.port" 2>"$work/given"
+wait_until 60 test -s "$work/asks.port" || fail asking_server
+asks=$(cat "$work/asks.port")
+secret=$(printf 'troupe management 1 demo' | openssl dgst -sha256 -hmac "$(cat "$STATE_DIRECTORY/cookie")" | sed 's/.* //')
+expect it_is_asked 77 tool --endpoint "http://127.0.0.1:$asks" tree
+has the_token_is_the_one_of_the_handbook "depth=16 Bearer $secret" "$work/given"
+lacks it_is_sent_when_asked_for_alone "given /cluster/members Bearer" "$work/given"
+: >"$work/given"
+expect another_address_asks 77 tool --endpoint "http://0.0.0.0:$asks" tree
+has it_is_reached "depth=16 nothing" "$work/given"
+lacks beyond_loopback_no_token_is_sent "Bearer" "$work/given"
+stranger=(setpriv --reuid 65534 --regid 65534 --clear-groups env PATH=/usr/bin:/bin)
+if [ "$(id -u)" -eq 0 ] && "${stranger[@]}" python3 -c pass 2>/dev/null; then
+    background "${stranger[@]}" python3 -c "$(cat "$work/asks.py")" >"$work/other.port" 2>"$work/other.given"
+    wait_until 60 test -s "$work/other.port" || fail server_of_another_user "$(tail -n 1 "$work/other.given")"
+    expect a_port_of_another_user 77 tool --endpoint "http://127.0.0.1:$(cat "$work/other.port")" tree
+    has its_user_is_named "uid 65534 listens on port" "$work/err"
+    lacks another_user_is_not_given_it "Bearer" "$work/other.given"
+fi
+
 mkdir "$work/empty"
 : >"$work/empty/libcurl.so.4"
 expect a_missing_library_is_69 69 env LD_LIBRARY_PATH="$work/empty:${LD_LIBRARY_PATH:-}" "$troupe" --endpoint "$one_url" members
