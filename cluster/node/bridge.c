@@ -4,7 +4,6 @@
  *          connection becomes; bridge NAME { command } -> the same, and the session starts the
  *          program
  * Must hold.
- * Must hold.
  *   bridge-B1  A bridge is freed by its session's end, or with the node; nothing is told to that
  *       session afterwards.
  * Limits.  TRPI_BRIDGES_MAX

@@ -41,6 +41,7 @@ typedef struct session {
     trpi_bridge_voice voice; /* first */
     trpi_bridge_lines lines;
     uint64_t ending_ms; /* since when its process ends; 0: it does not */
+    char how[64];       /* its process has ended */
 } session;
 
 /* ---- input ----------------------------------------------------------------------------------- */
@@ -345,7 +346,6 @@ process_end(trp_ctx *ctx, session *s)
 static trp_err
 on_alarm(trp_ctx *ctx, session *s)
 {
-    char how[64];
     trpi_bridge *b = s->voice.bridge;
     uint64_t now_ms = trp_now_ms(ctx);
     if (b->child == NULL || !trp_ref_is_none(s->voice.connection)) {
@@ -354,7 +354,7 @@ on_alarm(trp_ctx *ctx, session *s)
     if (s->ending_ms == 0) {
         return process_start(ctx, s);
     }
-    if (b->child->pid != 0 && !trpi_bridge_child_reap(b->child, how, sizeof how)) {
+    if (b->child->pid != 0 && !trpi_bridge_child_reap(b->child, s->how, sizeof s->how)) {
         bool late = now_ms - s->ending_ms > TERM_MS;
         if (late) {
             trpi_bridge_child_signal(b->child, now_ms - s->ending_ms > KILL_MS ? SIGKILL : SIGTERM);
@@ -367,7 +367,7 @@ on_alarm(trp_ctx *ctx, session *s)
         return TRP_OK;
     }
     uint32_t pause_ms = trpi_bridge_child_pause(b->child, now_ms);
-    trp_log(ctx, TRP_LOG_WARNING, "%s has ended; it is started again in %u ms", b->child->argv[0],
+    trp_log(ctx, TRP_LOG_WARNING, "%s %s; it is started again in %u ms", b->child->argv[0], s->how,
             pause_ms);
     s->ending_ms = 0;
     alarm_set(ctx, pause_ms);

@@ -47,11 +47,12 @@ check a_program_that_cannot_run_is_named wait_until 60 in_log "nowhere cannot be
 expect it_is_told_to_end 0 "$troupe" send /user/worker/echo "end 3"
 anew() { second=$(answer); [ -n "$second" ] && [ "$second" != "$first" ]; }
 check another_process_answers wait_until 60 anew
-check the_log_says_that_it_ended wait_until 60 in_log "it is started again in"
+check the_log_says_that_it_ended wait_until 60 in_log " ended with 3; it is started again in"
 killed=$second
 kill -9 "$second"
 anew_again() { third=$(answer); [ -n "$third" ] && [ "$third" != "$killed" ]; }
 check it_comes_again_after_a_kill wait_until 60 anew_again
+check the_log_names_the_signal wait_until 60 in_log " was killed by signal 9; it is started again in"
 expect the_operator_restarts_it 0 "$troupe" restart /user/worker --yes
 restarted() { fourth=$(answer); [ -n "$fourth" ] && [ "$fourth" != "$third" ]; }
 check that_starts_it_anew wait_until 60 restarted
