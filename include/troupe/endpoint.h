@@ -14,6 +14,12 @@
  *                                               consumer: each file that appears in DIR
  *     file:DIR                                  producer: writes a file, whole or not at all
  *     exec:PATH?arg=TEXT&arg=TEXT&parallel=N    producer: runs a program: body in, output back
+ *     tcp:HOST:PORT?frame=F&field=N&connections=N&idle=MS&frame-timeout=MS
+ *                                               consumer: messages from the peers of a port
+ *     tcp:HOST:PORT?frame=F&field=N&reply=1&parallel=N&retry=MS
+ *                                               producer: messages to a peer
+ *     udp:ADDRESS:PORT                          consumer: each datagram
+ *     udp:ADDRESS:PORT?reply=1                  producer: a datagram
  *
  * %20 and the like stand for other characters. An endpoint is a child of the actor that opens it:
  * that supervises it, a restarted one opens again, and it ends by trp_stop(), with its parent or
@@ -25,7 +31,16 @@
  * `acknowledges` the handler says when: trp_endpoint_ack(), or trp_endpoint_fail(), or it lets
  * timeout_ms pass, which is a failure. A file goes to the folder `done` (".done") in DIR or is
  * deleted, a failed one to `failed` (".failed"); there it replaces one of the same name. A process
- * that dies before consumes the file again.
+ * that dies before consumes the file again. A peer of tcp: and udp: gets the reply of
+ * trp_endpoint_reply(); over TCP it sees its connection reset when its message has failed.
+ *
+ * Frames of tcp: `line` (the default: a line that ends with LF or CR LF), `length` (big-endian, of
+ * `field` bytes, 4 by default, in front), `none` (pieces, as they come). A peer whose frame is
+ * longer than message_bytes_max, or keeps half a frame for frame-timeout (60000), loses its
+ * connection, as does one that is silent for `idle` (600000); beyond `connections` (256) peers
+ * are turned away. A producer makes its connection again when it is lost, after 50 ms to `retry`
+ * (5000); with reply=1 the next frame, or datagram, from the peer is the reply, and `parallel`
+ * requests (1, else 64) are on their way at one time.
  *
  * Back-pressure. At most pending_max messages of a consumer are not acknowledged, or without
  * `acknowledges` not freed, at one time; then it takes no more. So many requests wait in a
@@ -110,7 +125,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_producer_open(trp_ctx *ctx, const char *uri,
                                                  trp_ref *ret_producer);
 
 /* NUL-terminated texts. timer: timer.name, timer.count. file: file.name (a producer makes one up if
- * there is none). exec: exec.status, the exit status, or -1 after a signal. */
+ * there is none). exec: exec.status, the exit status, or -1 after a signal. tcp: tcp.peer,
+ * the address; of a consumer tcp.connection, a number. udp: udp.peer. */
 typedef struct trp_endpoint_header {
     const char *name, *value;
 } trp_endpoint_header;

@@ -13,6 +13,7 @@
  * Tests.   tests/unit/endpoint/consumer_test.c
  * Sources. CAM-01, -02, -03, -04, -06
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@
 #include "endpoint/endpoint.h"
 
 enum { FREE, TOLD, AWAITED }; /* of a slot: AWAITED: the handler acknowledges */
-enum { POLL_KEY = 1, ALARM_KEYS = 16 };
+enum { POLL_KEY = 1, ALARM_KEYS = 16, BIND_MS = 50, BINDS = 10 };
 
 typedef struct slot {
     uint32_t phase, turn;
@@ -59,6 +60,47 @@ trpi_consumer_timer(trp_ctx *ctx, trpi_endpoint *e, uint32_t delay_ms, uint32_t 
                                          &trpi_endpoint_poll_type, NULL, 0);
     if (err != TRP_OK) {
         trp_fail(ctx, (int32_t)err, "no timer for an endpoint");
+    }
+}
+
+void
+trpi_consumer_bound(trp_ctx *ctx, trpi_endpoint *e, const trp_io_address *local,
+                    uint32_t interval_ms)
+{
+    char address[TRP_IO_ADDRESS_BYTES_MAX];
+    e->listener = trp_sender(ctx);
+    trp_err err = trp_watch(ctx, e->listener);
+    (void)snprintf(e->reason, sizeof e->reason, "%.190s",
+                   trp_io_address_text(local, address, sizeof address));
+    if (interval_ms != 0) {
+        trpi_consumer_timer(ctx, e, interval_ms, interval_ms);
+    }
+    trpi_endpoint_started(ctx, e, err);
+}
+
+void
+trpi_consumer_not_bound(trp_ctx *ctx, trpi_endpoint *e, int error)
+{
+    if (error == EADDRINUSE && ++e->binds < BINDS) {
+        trpi_consumer_timer(ctx, e, BIND_MS, 0);
+    } else {
+        trpi_endpoint_started(ctx, e,
+                              trpi_endpoint_errno(e, error, "cannot listen at %s", e->uri.path));
+    }
+}
+
+/* An actor that is watched has ended. */
+static void
+on_terminated(trp_ctx *ctx, consumer *c, const trp_msg *msg)
+{
+    trp_ref ref = ((const trp_terminated *)trp_msg_payload(msg))->ref;
+    if (trp_ref_equal(ref, c->e.args.options.handler)) {
+        trp_stop(ctx, trp_self(ctx));
+    } else if (c->e.err == TRP_OK && trp_ref_equal(ref, c->e.listener)) {
+        trp_fail(ctx, TRP_EIO, "the socket of %s has ended", c->e.args.uri);
+    } else if (c->e.err == TRP_OK && c->e.scheme->receive != NULL &&
+               c->e.scheme->receive(ctx, &c->e, msg)) {
+        c->starved = c->e.scheme->poll(ctx, &c->e);
     }
 }
 
@@ -173,10 +215,8 @@ consumer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     consumer *c = state;
     slot *s;
-    if (trp_msg_is(msg, &trp_terminated_type) &&
-        trp_ref_equal(((const trp_terminated *)trp_msg_payload(msg))->ref,
-                      c->e.args.options.handler)) {
-        trp_stop(ctx, trp_self(ctx));
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        on_terminated(ctx, c, msg);
     } else if (c->e.err != TRP_OK) {
         return TRP_EUNHANDLED; /* it is stopping */
     } else if (trp_msg_is(msg, &trpi_endpoint_poll_type)) {
@@ -187,7 +227,9 @@ consumer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_held(msg, &trpi_endpoint_reply_type) != NULL) {
         on_reply(ctx, c, trp_msg_held(msg, &trpi_endpoint_reply_type));
     } else if (c->e.scheme->receive != NULL && c->e.scheme->receive(ctx, &c->e, msg)) {
-        on_poll(ctx, c);
+        if (c->e.err == TRP_OK && !c->e.starting) {
+            on_poll(ctx, c);
+        }
     } else if (trp_msg_is(msg, &trpi_endpoint_freed_type)) {
         const trpi_endpoint_slot *at = trp_msg_payload(msg);
         if ((s = slot_find(c, exchange_of(at->slot, at->turn), TOLD)) != NULL) {

@@ -51,8 +51,10 @@ const trp_protocol trp_endpoint_protocol = { "endpoint", types, sizeof types / s
 
 /* ---- schemes --------------------------------------------------------------------------------- */
 
-static const trpi_scheme *const schemes[] = { &trpi_scheme_timer, &trpi_scheme_file,
-                                              &trpi_scheme_exec };
+static const trpi_scheme *const schemes[] = { &trpi_scheme_timer,   &trpi_scheme_file,
+                                              &trpi_scheme_exec,    &trpi_scheme_tcp_in,
+                                              &trpi_scheme_tcp_out, &trpi_scheme_udp_in,
+                                              &trpi_scheme_udp_out };
 
 static const char *const *
 options_of(const trpi_scheme *scheme, bool produces)

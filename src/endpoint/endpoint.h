@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include <troupe/endpoint.h>
+#include <troupe/io.h>
 
 #include "actor/actor.h"
 #include "endpoint/uri.h"
@@ -21,9 +22,11 @@ typedef struct trpi_endpoint {
     trpi_endpoint_args args;
     trpi_uri uri;
     const struct trpi_scheme *scheme;
-    void *state;   /* the scheme's */
-    bool starting; /* trpi_endpoint_started() is still to come */
-    trp_err err;   /* of the start */
+    void *state;      /* the scheme's */
+    bool starting;    /* trpi_endpoint_started() is still to come */
+    trp_ref listener; /* of a consumer that has a socket */
+    uint32_t binds;   /* how often that was tried */
+    trp_err err;      /* of the start */
     char reason[TRP_ENDPOINT_REASON_BYTES];
 } trpi_endpoint;
 
@@ -64,7 +67,8 @@ typedef struct trpi_scheme {
     uint32_t (*parallel)(const trpi_endpoint *e); /* sends at one time; NULL: one */
 } trpi_scheme;
 
-extern const trpi_scheme trpi_scheme_timer, trpi_scheme_file, trpi_scheme_exec;
+extern const trpi_scheme trpi_scheme_timer, trpi_scheme_file, trpi_scheme_exec, trpi_scheme_tcp_in,
+    trpi_scheme_tcp_out, trpi_scheme_udp_in, trpi_scheme_udp_out;
 /* Find the scheme of a URI and check its options. Errors, with a sentence. */
 trp_err trpi_scheme_find(const trpi_uri *uri, bool produces, const trpi_scheme **ret_scheme,
                          char ret_reason[TRP_ENDPOINT_REASON_BYTES]);
@@ -81,6 +85,12 @@ bool trpi_consumer_deliver(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_b
                            const trp_endpoint_header *headers, uint32_t headers_count);
 /* Call poll() after so many ms, and then each interval (0: once). */
 void trpi_consumer_timer(trp_ctx *ctx, trpi_endpoint *e, uint32_t delay_ms, uint32_t interval_ms);
+/* The listener, which is the sender, has its address: it is watched, poll() is called at each
+ * interval (0: is not), and the endpoint has started. Or it has not: then poll() is called, while
+ * e->starting, to try again: after a restart the former listener may still have the port. */
+void trpi_consumer_bound(trp_ctx *ctx, trpi_endpoint *e, const trp_io_address *local,
+                         uint32_t interval_ms);
+void trpi_consumer_not_bound(trp_ctx *ctx, trpi_endpoint *e, int error);
 /* The send of this slot is over: an error with a sentence, or TRP_OK, with a reply (headers) or
  * without. Borrows all. */
 void trpi_producer_finish(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, trp_err err,

@@ -188,6 +188,8 @@ tests_unit_endpoint_endpoint_tests_SOURCES = \
 	tests/unit/endpoint/nng_exchange_test.c \
 	tests/unit/endpoint/nng_socket_test.c \
 	tests/unit/endpoint/producer_test.c \
+	tests/unit/endpoint/tcp_test.c \
+	tests/unit/endpoint/udp_test.c \
 	tests/unit/endpoint/uri_test.c
 
 test_programs += tests/unit/endpoint/nng_peer

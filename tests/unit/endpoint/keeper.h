@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include <troupe/endpoint.h>
+#include <troupe/io.h>
 
 #include "tests/unit/actor/stage.h"
 
 /* Written by the actor, read by the test where it is atomic. */
 typedef struct keeper {
     char name[8], uri[512];
+    char address[TRP_ENDPOINT_REASON_BYTES]; /* that it listens at; before `started` */
     bool produces;
     trp_endpoint_options options;
     trp_ref self, endpoint;
@@ -66,6 +68,7 @@ keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_is(msg, &trp_endpoint_event_type)) {
         const trp_endpoint_event *e = trp_msg_payload(msg);
         if (e->event == TRP_ENDPOINT_STARTED) {
+            snprintf(k->address, sizeof k->address, "%s", e->reason);
             atomic_fetch_add(&k->started, 1);
         } else {
             stage_note("%s:stopped(%s)", k->name, trp_err_name((trp_err)e->err));
@@ -162,6 +165,13 @@ keeper_let_go(keeper *k)
     for (uint32_t i = 0; i < count; i++) {
         trp_msg_free(k->kept[i]);
     }
+}
+
+static inline void
+keeper_let_go_now(trp_ctx *ctx, keeper *k)
+{
+    (void)ctx;
+    keeper_let_go(k);
 }
 
 static inline void
