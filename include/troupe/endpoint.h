@@ -20,6 +20,9 @@
  *                                               producer: messages to a peer
  *     udp:ADDRESS:PORT                          consumer: each datagram
  *     udp:ADDRESS:PORT?reply=1                  producer: a datagram
+ *     http://HOST/PATH?method=M&parallel=N&redirects=N&connect-timeout=MS
+ *     https://HOST/PATH?ca=FILE&cert=FILE&key=FILE&...
+ *                                               producer: a request; the answer is the reply
  *
  * %20 and the like stand for other characters. An endpoint is a child of the actor that opens it:
  * that supervises it, a restarted one opens again, and it ends by trp_stop(), with its parent or
@@ -41,6 +44,14 @@
  * are turned away. A producer makes its connection again when it is lost, after 50 ms to `retry`
  * (5000); with reply=1 the next frame, or datagram, from the peer is the reply, and `parallel`
  * requests (1, else 64) are on their way at one time.
+ *
+ * A request of http: and https: goes to the URI's path (%3F begins a query there). Its method is
+ * http.method, or `method`, or POST with a body and GET without one; http.path is put behind the
+ * path, http.query behind a '?'; headers without a dot in their name are fields, except those of
+ * one connection, as Host. The reply has http.status, whatever it is, and the answer's fields by
+ * their names in small letters. Certificates are verified, with the machine's authorities or `ca`;
+ * no proxy is used; `redirects` (0) are followed, `parallel` (8) requests are on their way. It
+ * needs libcurl: without it the endpoint stops with TRP_EUNSUPPORTED and says so.
  *
  * Back-pressure. At most pending_max messages of a consumer are not acknowledged, or without
  * `acknowledges` not freed, at one time; then it takes no more. So many requests wait in a
@@ -126,7 +137,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_producer_open(trp_ctx *ctx, const char *uri,
 
 /* NUL-terminated texts. timer: timer.name, timer.count. file: file.name (a producer makes one up if
  * there is none). exec: exec.status, the exit status, or -1 after a signal. tcp: tcp.peer,
- * the address; of a consumer tcp.connection, a number. udp: udp.peer. */
+ * the address; of a consumer tcp.connection, a number. udp: udp.peer. http:
+ * http.method, http.path, http.query (of a request), http.status (of a reply). */
 typedef struct trp_endpoint_header {
     const char *name, *value;
 } trp_endpoint_header;

@@ -1,5 +1,5 @@
-/* curl.h - libcurl, opened by what sends a request over HTTP: `troupe --endpoint`, and a node that
- * exports traces. The one file that includes its header. */
+/* curl.h - libcurl, opened by what sends a request over HTTP: `troupe --endpoint`, a node that
+ * exports traces, an endpoint that produces to http:. The one file that includes its header. */
 #ifndef TRPI_BASE_CURL_H
 #define TRPI_BASE_CURL_H
 
@@ -16,10 +16,19 @@
     F(curl_easy_getinfo)                                                                           \
     F(curl_easy_init)                                                                              \
     F(curl_easy_perform)                                                                           \
+    F(curl_easy_reset)                                                                             \
     F(curl_easy_setopt)                                                                            \
     F(curl_easy_strerror)                                                                          \
     F(curl_free)                                                                                   \
     F(curl_global_init)                                                                            \
+    F(curl_multi_add_handle)                                                                       \
+    F(curl_multi_cleanup)                                                                          \
+    F(curl_multi_info_read)                                                                        \
+    F(curl_multi_init)                                                                             \
+    F(curl_multi_perform)                                                                          \
+    F(curl_multi_poll)                                                                             \
+    F(curl_multi_remove_handle)                                                                    \
+    F(curl_multi_wakeup)                                                                           \
     F(curl_slist_append)                                                                           \
     F(curl_slist_free_all)
 

@@ -6,6 +6,7 @@
 #include "endpoint/endpoint.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ PLAIN(trpi_endpoint_verdict_type, "endpoint.priv-verdict", 33, trpi_endpoint_ver
 OWN(trpi_endpoint_freed_type, "endpoint.priv-freed", 34, trpi_endpoint_slot);
 OWN(trpi_endpoint_alarm_type, "endpoint.priv-alarm", 35, trpi_endpoint_slot);
 EMPTY(trpi_endpoint_poll_type, "endpoint.priv-poll", 36);
-OWN(trpi_exec_ran_type, "endpoint.priv-ran", 37, trpi_endpoint_slot);
+OWN(trpi_endpoint_ran_type, "endpoint.priv-ran", 37, trpi_endpoint_slot);
 trp_type trpi_endpoint_reply_type = TRP_HELD_TYPE("endpoint.priv-reply", 38);
 
 static trp_type *const types[] = { &trp_endpoint_message_type,  &trp_endpoint_event_type,
@@ -46,15 +47,16 @@ static trp_type *const types[] = { &trp_endpoint_message_type,  &trp_endpoint_ev
                                    &trp_endpoint_error_type,    &trpi_endpoint_send_type,
                                    &trpi_endpoint_verdict_type, &trpi_endpoint_freed_type,
                                    &trpi_endpoint_alarm_type,   &trpi_endpoint_poll_type,
-                                   &trpi_exec_ran_type,         &trpi_endpoint_reply_type };
+                                   &trpi_endpoint_ran_type,     &trpi_endpoint_reply_type };
 const trp_protocol trp_endpoint_protocol = { "endpoint", types, sizeof types / sizeof types[0], 0 };
 
 /* ---- schemes --------------------------------------------------------------------------------- */
 
-static const trpi_scheme *const schemes[] = { &trpi_scheme_timer,   &trpi_scheme_file,
-                                              &trpi_scheme_exec,    &trpi_scheme_tcp_in,
-                                              &trpi_scheme_tcp_out, &trpi_scheme_udp_in,
-                                              &trpi_scheme_udp_out };
+static const trpi_scheme *const schemes[] = { &trpi_scheme_timer,       &trpi_scheme_file,
+                                              &trpi_scheme_exec,        &trpi_scheme_tcp_in,
+                                              &trpi_scheme_tcp_out,     &trpi_scheme_udp_in,
+                                              &trpi_scheme_udp_out,     &trpi_scheme_http_client,
+                                              &trpi_scheme_https_client };
 
 static const char *const *
 options_of(const trpi_scheme *scheme, bool produces)
@@ -138,6 +140,32 @@ trpi_endpoint_await(trp_ctx *ctx, const trpi_endpoint *e, const trp_msg *msg)
     } else if (trp_stash(ctx, msg) != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING, "too many wait for the start of an endpoint: one is dropped");
     }
+}
+
+bool
+trpi_endpoint_thread(pthread_t *ret_thread, void *(*fn)(void *), void *arg)
+{
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(ret_thread, NULL, fn, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0;
+}
+
+uint32_t
+trpi_endpoint_turn(void)
+{
+    static _Atomic uint32_t turns; /* of the process */
+    return atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed);
+}
+
+void
+trpi_endpoint_ran_tell(trp_system *system, trp_ref owner, trpi_endpoint_slot at)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    (void)trpi_offer(ctx, owner, TRP_REF_NONE, &trpi_endpoint_ran_type, &at, sizeof at);
+    trpi_leave(ctx);
 }
 
 static void

@@ -2,6 +2,7 @@
 #ifndef TRPI_ENDPOINT_ENDPOINT_H
 #define TRPI_ENDPOINT_ENDPOINT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include <troupe/endpoint.h>
@@ -29,6 +30,10 @@ typedef struct trpi_endpoint {
     trp_err err;      /* of the start */
     char reason[TRP_ENDPOINT_REASON_BYTES];
 } trpi_endpoint;
+
+typedef struct trpi_endpoint_slot {
+    uint32_t slot, turn;
+} trpi_endpoint_slot;
 
 /* One message of a producer, from its sender; or the reply to a consumed one. Counted by its
  * message. */
@@ -68,7 +73,8 @@ typedef struct trpi_scheme {
 } trpi_scheme;
 
 extern const trpi_scheme trpi_scheme_timer, trpi_scheme_file, trpi_scheme_exec, trpi_scheme_tcp_in,
-    trpi_scheme_tcp_out, trpi_scheme_udp_in, trpi_scheme_udp_out;
+    trpi_scheme_tcp_out, trpi_scheme_udp_in, trpi_scheme_udp_out, trpi_scheme_http_client,
+    trpi_scheme_https_client;
 /* Find the scheme of a URI and check its options. Errors, with a sentence. */
 trp_err trpi_scheme_find(const trpi_uri *uri, bool produces, const trpi_scheme **ret_scheme,
                          char ret_reason[TRP_ENDPOINT_REASON_BYTES]);
@@ -99,6 +105,13 @@ void trpi_producer_finish(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, trp_err
 
 /* Write a sentence to e->reason, which ends with the error's; the trp_err of an errno. */
 trp_err trpi_endpoint_errno(trpi_endpoint *e, int error, const char *format, ...) TRP_PRINTF(3, 4);
+/* Start a thread, which takes no signal: one for a broken pipe stays pending there. */
+bool trpi_endpoint_thread(pthread_t *ret_thread, void *(*fn)(void *), void *arg);
+/* A number for the work of a thread, so that a restarted endpoint does not take an earlier one's
+ * word. */
+uint32_t trpi_endpoint_turn(void);
+/* Tell an endpoint from a thread that the work of a slot has ended: trpi_endpoint_ran_type. */
+void trpi_endpoint_ran_tell(trp_system *system, trp_ref owner, trpi_endpoint_slot at);
 /* The start of a scheme that starts_later is over: TRP_OK, with the address that it listens at in
  * e->reason (or ""), or an error with its reason, which ends the endpoint. */
 void trpi_endpoint_started(trp_ctx *ctx, trpi_endpoint *e, trp_err err);
@@ -110,9 +123,6 @@ typedef struct trpi_endpoint_back trpi_endpoint_back;
 trpi_endpoint_back *trpi_endpoint_back_new(trp_ctx *ctx); /* NULL: no memory */
 void trpi_endpoint_back_end(trpi_endpoint_back *back);    /* the actor has ended; NULL is fine */
 
-typedef struct trpi_endpoint_slot {
-    uint32_t slot, turn;
-} trpi_endpoint_slot;
 /* Make a trp_endpoint_message; `incoming` changes the body, which is taken, always. back: NULL, or
  * told trpi_endpoint_freed_type with the slot when the message is freed. Errors: TRP_ENOMEM;
  * TRP_EINVAL (headers); those of `incoming`. */
@@ -142,6 +152,7 @@ typedef struct trpi_endpoint_verdict { /* of a handler */
     char reason[TRP_ENDPOINT_REASON_BYTES];
 } trpi_endpoint_verdict;
 extern trp_type trpi_endpoint_send_type, trpi_endpoint_reply_type, trpi_endpoint_verdict_type,
-    trpi_endpoint_freed_type, trpi_endpoint_alarm_type, trpi_endpoint_poll_type, trpi_exec_ran_type;
+    trpi_endpoint_freed_type, trpi_endpoint_alarm_type, trpi_endpoint_poll_type,
+    trpi_endpoint_ran_type;
 
 #endif

@@ -21,7 +21,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -37,8 +36,6 @@
 enum { ARGUMENTS = TRPI_URI_OPTIONS_MAX + 2, PARALLEL_MOST = 64 };
 
 extern char **environ;
-
-static _Atomic uint32_t turns; /* of all runs of the process */
 
 typedef struct run {
     pthread_t thread;
@@ -270,9 +267,7 @@ run_thread(void *arg)
         }
     }
     trpi_endpoint_slot at = { r->slot, r->turn };
-    trp_ctx *ctx = trpi_enter(r->system);
-    (void)trpi_offer(ctx, r->owner, TRP_REF_NONE, &trpi_exec_ran_type, &at, sizeof at);
-    trpi_leave(ctx);
+    trpi_endpoint_ran_tell(r->system, r->owner, at);
     return NULL;
 }
 
@@ -287,18 +282,6 @@ run_end(run *r)
     r->used = false;
 }
 
-/* Start the thread, which takes no signal: one for a broken pipe stays pending there. */
-static bool
-thread_start(run *r)
-{
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&r->thread, NULL, run_thread, r);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error == 0;
-}
-
 static void
 exec_send(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, const trpi_endpoint_send *send)
 {
@@ -307,7 +290,7 @@ exec_send(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, const trpi_endpoint_sen
     trpi_assert(!r->used);
     memset(r, 0, sizeof *r);
     r->slot = slot;
-    r->turn = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed);
+    r->turn = trpi_endpoint_turn();
     r->system = trp_ctx_system(ctx);
     r->owner = trp_self(ctx);
     r->world = trpi_system_world(r->system);
@@ -321,7 +304,7 @@ exec_send(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, const trpi_endpoint_sen
     }
     r->input = trp_bytes_ref(send->body);
     r->used = true;
-    if (!thread_start(r)) {
+    if (!trpi_endpoint_thread(&r->thread, run_thread, r)) {
         r->used = false;
         (void)close(r->wake);
         trp_bytes_unref(&r->input);
@@ -333,7 +316,7 @@ static bool
 exec_receive(trp_ctx *ctx, trpi_endpoint *e, const trp_msg *msg)
 {
     exec *x = e->state;
-    if (!trp_msg_is(msg, &trpi_exec_ran_type)) {
+    if (!trp_msg_is(msg, &trpi_endpoint_ran_type)) {
         return false;
     }
     const trpi_endpoint_slot *at = trp_msg_payload(msg);

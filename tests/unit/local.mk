@@ -182,6 +182,7 @@ check_PROGRAMS += tests/unit/endpoint/endpoint_tests
 tests_unit_endpoint_endpoint_tests_LDADD = $(unit_ldadd)
 tests_unit_endpoint_endpoint_tests_SOURCES = \
 	tests/unit/endpoint/consumer_test.c \
+	tests/unit/endpoint/http_client_test.c \
 	tests/unit/endpoint/nng_address_test.c \
 	tests/unit/endpoint/nng_closing_test.c \
 	tests/unit/endpoint/nng_device_test.c \

@@ -46,6 +46,7 @@ keeper_got(keeper *k, const trp_endpoint_message *m, const trp_msg *msg)
     const char *header = trp_endpoint_header_get(m, "file.name");
     header = header != NULL ? header : trp_endpoint_header_get(m, "timer.count");
     header = header != NULL ? header : trp_endpoint_header_get(m, "exec.status");
+    header = header != NULL ? header : trp_endpoint_header_get(m, "http.status");
     stage_note("%s:got(%s,%.*s,%u)", k->name, header != NULL ? header : "", (int)bytes, text,
                (unsigned)m->ack);
     atomic_store(&k->exchange, m->exchange);
