@@ -3,7 +3,7 @@
 # header beside it, too), and prints what tests/examples/NAME.out says: a line of it is a pattern of the shell, of which *
 # and ? mean something. Each feature of the list below has its program, and each program stands in examples/README.md.
 # Proves HEADLINE-8, HEADLINE-13, SYS-38, TCP-18, TCP-23, TCP-24, TCP-26, TCP-27,
-# ZMQ-07, HOW-04, HOW-05, HOW-06, HOW-07, HOW-08, HOW-10, HOW-11.
+# ZMQ-07, HOW-01, HOW-12, HOW-04, HOW-05, HOW-06, HOW-07, HOW-08, HOW-10, HOW-11.
 set -uo pipefail
 top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 destdir=${TROUPE_DESTDIR:?an installed Troupe}
@@ -53,7 +53,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     room:trp_mediator_subscribe room:TRP_SUBSCRIBE_TELLS_MISSED room:trp_receptionist_subscribe room_caller:trp_client_topic registry:trp_mediator_topics
     chat:TRP_MSG_ARRAY codec:trp_pipeline_new member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
     hello_app:TRP_BOOTABLE broker:trp_line_stage graph:TRP_REGISTRY pulling:TRP_REGISTRY
-    ending:trp_system_shutdown periodic:trp_schedule_once cache:trp_schedule_once flow:trp_flow_start flow:trp_flow_ask aggregator:trp_aggregator_expect_once agent:trp_agent_send_in coordinated:trp_coordination_join buncher:TRP_FSM_EXPORT philosophers:trp_fsm_reply
+    throttle:trp_system_throttler_spawn name_reuse:TRP_EEXIST ending:trp_system_shutdown periodic:trp_schedule_once cache:trp_schedule_once flow:trp_flow_start flow:trp_flow_ask aggregator:trp_aggregator_expect_once agent:trp_agent_send_in coordinated:trp_coordination_join buncher:TRP_FSM_EXPORT philosophers:trp_fsm_reply
     echo_ack:trp_tcp_ack_type echo_nack:trp_tcp_resume_writing_type udp:trp_udp_simple_sender health:trp_nng_open spool:trp_consumer_open spool:trp_endpoint_ack frames_tls:trp_tls_new frames_tls:trp_tcp_pipeline
     live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy
     remote_child:trp_behaviour_register deployed:trp_watch multinode:trp_multinode_barrier frontend:trp_watch
