@@ -193,6 +193,7 @@ tests_unit_endpoint_endpoint_tests_SOURCES = \
 	tests/unit/endpoint/udp_test.c \
 	tests/unit/endpoint/uri_test.c
 
+EXTRA_tests_unit_endpoint_endpoint_tests_DEPENDENCIES = tests/unit/endpoint/nng_peer$(EXEEXT)
 test_programs += tests/unit/endpoint/nng_peer
 tests_unit_endpoint_nng_peer_SOURCES = tests/unit/endpoint/nng_peer.c
 tests_unit_endpoint_nng_peer_LDADD = $(NNG_LIBS)
