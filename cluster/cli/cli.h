@@ -287,6 +287,7 @@ int trpi_cli_path_resolve(trpi_cli *cli, const char *word, char **ret_path);
 /* One function a command; each returns the exit code. */
 int trpi_cli_run_node(trpi_cli *cli);
 int trpi_cli_run_dev(trpi_cli *cli);
+int trpi_cli_run_demo(trpi_cli *cli);
 int trpi_cli_run_sim(trpi_cli *cli);
 int trpi_cli_run_config(trpi_cli *cli);
 int trpi_cli_run_config_reload(trpi_cli *cli);

@@ -1,4 +1,5 @@
-/* cmd_run.c - node, sim, config, cert, cookie, journal and fsm: commands that run in the library.
+/* cmd_run.c - node, demo, sim, config, cert, cookie, journal and fsm: commands that run in the
+ *   library.
  *
  * Why.     They get all words behind the name; global flags before it are passed on to commands
  *          that are about a node.
@@ -49,6 +50,12 @@ int
 trpi_cli_run_node(trpi_cli *cli)
 {
     return library_run(cli, "trp_node_main");
+}
+
+int
+trpi_cli_run_demo(trpi_cli *cli)
+{
+    return library_run(cli, "trp_demo_main");
 }
 
 int

@@ -88,6 +88,8 @@ complete_own_flags(const trpi_cli_command *command)
     } own[] = {
         { "node", node },
         { "dev", "--config\n--set\n--role\n--load\n--log-level\n--log-format\n--help" },
+        { "demo", "--list\n--once\n--threads\n--actors\n--steps\n--pace\n--directory\n--port\n"
+                  "--help" },
         { "config", "--config\n--set\n--origin\n--reference\n--keys-only\n--output\n--help" },
         { "cert", "--dir\n--san\n--days\n--force\n--within\n--output\n--help" },
         { "journal", "--config\n--set\n--output\n--help" },
@@ -219,6 +221,8 @@ trpi_cli_run_complete(trpi_cli *cli)
         (void)puts("bash\nzsh\nfish");
     } else if (strcmp(command->name, "new") == 0) {
         (void)puts("app\nactor\nplugin");
+    } else if (strcmp(command->name, "demo") == 0) {
+        (void)puts("countdown\nproducer-consumer\nmap-reduce\nvirus-scan\nall\nsequence");
     } else if (strcmp(command->name, "fsm") == 0) {
         (void)puts("dot");
     } else if (strcmp(command->name, "check") == 0) {

@@ -93,6 +93,17 @@ TRP_API uint32_t trp_live_threads(const trp_live *live, trp_live_thread *threads
  * Source:    UJ-26, -46.  Since: 0.1 */
 TRP_API uint32_t trp_live_actors(const trp_live *live, trp_live_actor *actors, uint32_t actors_max);
 
+/* The program `troupe demo`: the demonstrations of the articles, with a page for the browser that
+ * shows threads, actors and messages. Its actors are its own, in a system of its own, and say on
+ * the page what they do: a system has no hook for it. argv[0] is the name of the command. Returns
+ * the exit code.
+ *
+ * Ownership: borrows argv.
+ * Errors:    none; the exit code says.
+ * Thread:    the main thread, before any other is made; it takes INT and TERM while it runs.
+ * Source:    UJ-32, UJ-44 to -47.  Since: 0.2 */
+TRP_API int trp_demo_main(int argc, char **argv);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,152 @@
+#!/bin/bash
+# demo.sh - `troupe demo`: its trace in a terminal, whom its page answers, and the page in headless Chromium: begun and stopped by
+# keyboard, at 400 and 2,000 pixels, dark and light. Proves UJ-32, UJ-44 to -47.
+# shellcheck disable=SC2154
+. "$(dirname "$0")/lib.sh"
+test_begin
+demo() { "$troupe" demo "$@"; }
+
+# ---- in a terminal: the trace, in the article's form
+expect it_has_a_list 0 demo --list
+for name in countdown producer-consumer map-reduce virus-scan all sequence; do has "the_list_has_$name" "$name"; done
+expect it_has_help 0 demo --help
+has help_says_where_the_actors_live "no node is asked or needed"
+expect a_count_down_ends 0 demo countdown --once --pace 2ms
+odd=$(grep -vcE '^[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3} [TW] \[(actor[0-9]|main)\] - ' "$work/out")
+is each_line_has_the_form_of_the_article "$odd" 0
+cp "$work/out" "$work/trace"
+check a_turn_is_traced grep -qE ' T \[actor[0-9]\] - TestActor:(actor|common)[0-9]+ repeat\([0-9]\)$' "$work/trace"
+check a_missing_actor_is_a_warning grep -qE ' W \[actor[0-9]\] - repeat:(actor|common)[0-9]+ to is null: actor[0-9]+$' "$work/trace"
+expect one_on_a_single_thread_ends 0 demo producer-consumer --once --pace 1ms --threads 1
+lacks it_has_one_thread "[actor1]"
+expect a_scan_of_a_tree_ends 0 demo virus-scan --once --pace 1ms --directory "$src/docs"
+has it_says_what_it_lacks "there is no file *.txt"
+expect steps_that_are_over_75 75 demo map-reduce --once --steps 1 --pace 10s
+has it_says_how_to_go_on "--steps" "$work/err"
+expect at_most_200_actors 0 demo countdown --once --pace 1ms --actors 200
+expect one_more_64 64 demo countdown --once --actors 201
+has it_says_how_many "--actors is a number from 2 to 200" "$work/err"
+expect at_most_64_threads_64 64 demo countdown --threads 65
+expect a_bad_pace_64 64 demo countdown --pace 11s
+expect an_unknown_name_64 64 demo countdwn
+has the_nearest_is_named "did you mean 'countdown'?" "$work/err"
+expect two_names_64 64 demo countdown all
+expect an_unknown_option_64 64 demo countdown --fast
+expect a_missing_tree_64 64 demo virus-scan --directory "$work/none"
+expect once_needs_a_name_64 64 demo --once
+expect closed_stdout 70 bash -c '"$0" demo countdown --once --pace 1ms >/dev/full' "$troupe"
+"$troupe" __complete demo "" >"$work/out"
+has completion_knows_the_names producer-consumer
+background bash -c 'exec "$0" demo map-reduce --once --pace 10s >"$1"' "$troupe" "$work/once.log"
+once=$started
+check a_long_one_has_begun wait_until 60 grep -q 'MapReduceWorker' "$work/once.log"
+kill -INT "$once"
+ended an_interrupted_one_130 "$once" 130
+
+# ---- the page: for whom
+command -v curl >/dev/null || skip "curl is not installed (deploy/bootstrap --tests)"
+code() { curl -sS --max-time 30 -o "$work/out" -w '%{http_code}' "$@" 2>"$work/err"; }
+background bash -c 'exec "$0" demo --pace 100ms >"$1"' "$troupe" "$work/page.log"
+page=$started
+check it_prints_an_address wait_until 60 grep -q '^http://127.0.0.1:[0-9]*/#key=[0-9a-f]\{32\}$' "$work/page.log"
+address=$(cat "$work/page.log") url=${address%/#*} key=${address##*=}
+with=(-H "Authorization: Bearer $key")
+is the_page_is_for_anybody "$(code -D "$work/head" "$url/")" 200
+has it_loads_nothing_from_elsewhere "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'" "$work/head"
+for part in demo.css demo.js draw.js icon.svg; do is "part_$part" "$(code "$url/$part")" 200; done
+is nothing_else_is_there "$(code "$url/page.c")" 404
+is without_the_key_nothing_is_told "$(code "$url/state")" 401
+has it_says_what_to_open "open the address"
+is another_key_opens_nothing "$(code -H "Authorization: Bearer ${key%?}x" "$url/state")" 401
+is the_key_opens_it "$(code "${with[@]}" "$url/state")" 200
+is_json the_state_is_json
+has nothing_was_started '"state":"idle"'
+is another_host_is_refused "$(code "${with[@]}" -H 'Host: evil.example' "$url/state")" 403
+is a_foreign_page_is_refused "$(code "${with[@]}" -H 'Origin: http://evil.example' -d demo=all "$url/start")" 403
+is a_start_is_no_get "$(code "${with[@]}" "$url/start")" 405
+is a_demo_has_a_name "$(code "${with[@]}" -d 'demo=none&threads=1&steps=1' "$url/start")" 400
+is threads_have_a_limit "$(code "${with[@]}" -d 'demo=all&threads=65&steps=1' "$url/start")" 400
+is it_begins "$(code "${with[@]}" -d 'demo=map-reduce&threads=2&steps=64' "$url/start")" 200
+is one_runs_at_a_time "$(code "${with[@]}" -d 'demo=all&threads=2&steps=64' "$url/start")" 409
+state() { code "${with[@]}" "$url/state" >/dev/null && grep -qF "\"state\":\"$1\"" "$work/out"; }
+is it_stops "$(code "${with[@]}" -d '' "$url/stop")" 200
+check it_has_stopped wait_until 60 state stopped
+is what_is_no_request_is_refused "$(code --http1.0 "$url/")" 400
+expect a_taken_port_69 69 demo --port "${url##*:}"
+
+# ---- the page itself
+browse() {
+    coproc browser { python3 "$src/tests/system/browser.py" 2>"$work/browser.err"; }
+    pids+=("$browser_PID")
+    from=${browser[0]} to=${browser[1]}
+    answer
+}
+answer() { read -r reply <&"$from" && [[ $reply == ok* ]]; }
+ask() { # WORD ARGUMENT...: its value in $value
+    echo "${*//$'\n'/ }" >&"$to"
+    answer || return 1
+    value=${reply#ok }
+}
+sees() { # NAME JS: it comes to be so within a minute
+    if ask await 60 "$2"; then pass "$1"; else fail "$1" "${reply:0:1500}"; fi
+}
+must() { # NAME WORD ARGUMENT...
+    local name=$1
+    shift
+    if ask "$@"; then pass "$name"; else fail "$name" "${reply:-no answer}"; fi
+}
+press() { # NAME ID: Tab to the element, then Enter
+    local reached=0 i
+    for ((i = 0; i < 30 && !reached; i++)); do
+        ask key Tab
+        ask eval "document.activeElement.id"
+        [ "$value" != "\"$2\"" ] || reached=1
+    done
+    [ $reached = 1 ] && ask key Enter && pass "$1" || fail "$1" "$value"
+}
+if [ -z "$sanitizer" ] && command -v chromium >/dev/null && browse; then
+    must a_window size 1200 1000
+    must the_address_opens open "$address"
+    sees it_is_live "document.querySelector('#link').innerText === 'Live'"
+    sees the_key_is_out_of_the_address "location.hash === ''"
+    sees the_menu_has_all "document.querySelector('#demo').options.length === 6"
+    must a_demo_is_chosen eval "(() => { document.querySelector('#demo').value = 'countdown'; document.querySelector('#threads').value = 7; })()"
+    press start_is_pressed_without_a_mouse start
+    sees seven_threads "document.querySelectorAll('#stage .thread').length === 7 && document.querySelectorAll('#bars li').length === 7"
+    sees all_actors "document.querySelectorAll('#stage .actor').length === 34"
+    sees threads_are_busy "document.querySelectorAll('#stage .thread.busy').length > 0 && document.querySelectorAll('#stage .actor.busy').length > 0"
+    sees messages_wait "document.querySelectorAll('#stage .waits').length > 0"
+    sees new_ones_are_marked "document.querySelectorAll('#stage .fresh').length > 0"
+    sees rates_are_told "/^[1-9][0-9]* messages/.test(document.querySelector('#accepts').innerText) && /^[1-9][0-9]* messages/.test(document.querySelector('#completions').innerText)"
+    sees the_balance_is_told_in_words "/arrive|handled|balanced/.test(document.querySelector('#balance-text').innerText)"
+    sees threads_in_use "/^[1-9][0-9]* % of 7/.test(document.querySelector('#usage').innerText)"
+    sees the_trace_is_there "/ T \\[actor[0-6]\\] - TestActor:actor\\d+ repeat/.test(document.querySelector('#lines').textContent)"
+    sees warnings_stand_out "document.querySelectorAll('#lines .warning').length > 0"
+    sees the_backlog_has_a_curve "document.querySelector('#backlog polygon').points.numberOfItems >= 4"
+    sees the_past_has_pictures "document.querySelectorAll('#snapshots li svg .dot').length >= 2 * 34"
+    sees start_waits_for_the_end "document.querySelector('#start').disabled && !document.querySelector('#stop').disabled"
+    must the_place_of_the_first eval "window.before = document.querySelector('#stage .actor').getAttribute('cx') + document.querySelector('#stage .actor').getAttribute('fill')"
+    must they_are_redistributed eval "document.querySelector('#redistribute').click()"
+    sees it_has_another_place_or_colour "document.querySelector('#stage .actor').getAttribute('cx') + document.querySelector('#stage .actor').getAttribute('fill') !== window.before"
+    must they_become_transparent eval "document.querySelector('#transparent').click()"
+    sees they_are "getComputedStyle(document.querySelector('#stage .actor')).fillOpacity === '0.35'"
+    press stop_is_pressed stop
+    sees it_has_stopped_there "/stopped/.test(document.querySelector('#which').innerText) && !document.querySelector('#start').disabled"
+    sees nothing_waits "/^0 messages/.test(document.querySelector('#waiting').innerText)"
+    for width in 400 2000; do
+        must "a_window_of_$width" size $width 900
+        sees "nothing_is_beyond_$width" "innerWidth === $width && document.documentElement.scrollWidth <= $width"
+    done
+    must dark_is_preferred scheme dark
+    sees it_is_dark "getComputedStyle(document.body).backgroundColor === 'rgb(18, 23, 28)'"
+    must light_is_preferred scheme light
+    sees it_is_light "getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'"
+    sees no_other_host_is_asked "performance.getEntriesByType('resource').every(r => r.name.startsWith(location.origin))"
+    must the_complaints errors
+    is the_page_complains_of_nothing "$value" "[]"
+    browsed=1
+fi
+kill -TERM "$page"
+ended the_program_ends_0 "$page" 0
+[ -z "${browsed-}" ] || sees the_page_says_that_it_has "document.querySelector('#link').dataset.state === 'gone'"
+test_end
