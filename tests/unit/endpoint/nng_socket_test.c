@@ -22,6 +22,13 @@ subscribe_more(trp_ctx *ctx, talker *t)
 }
 
 static void
+subscribe_all(trp_ctx *ctx, talker *t)
+{
+    UNIT_EQUAL(trp_nng_subscribe(ctx, t->socket, NULL, 0), TRP_OK);
+    UNIT_EQUAL(trp_nng_unsubscribe(ctx, t->socket, "nothing", 7), TRP_OK); /* its answer is later */
+}
+
+static void
 stop_socket(trp_ctx *ctx, talker *t)
 {
     trp_tell(ctx, t->socket, &trp_poison_pill_type, NULL, 0);
@@ -79,6 +86,10 @@ a_subscriber_hears_its_prefixes_and_changes_them(void)
     UNIT_TRUE(peer_puts(pub, "health 2"));
     UNIT_TRUE(peer_puts(pub, "more 2"));
     STAGE_EXPECT("s:got(health 1) s:failed(0,TRP_ENOENT) s:got(more 2)");
+    talker_do(system, t, subscribe_all); /* the empty prefix */
+    UNIT_WAIT(stage_count("s:failed(0,TRP_ENOENT)") == 2, 60000);
+    UNIT_TRUE(peer_puts(pub, "any"));
+    UNIT_WAIT(stage_has("s:got(any)"), 60000);
     talker_do(system, t, send_hello); /* ZMQ-04: a subscriber does not send */
     UNIT_WAIT(stage_has("s:failed(7,TRP_EUNSUPPORTED)"), 60000);
     peer_end(pub);

@@ -190,6 +190,31 @@ a_change_can_report_the_new_value(void)
     stage_close(system);
 }
 
+/* AGENT-3: behind what is queued now, and not behind what comes later. */
+static void
+the_future_of_an_agent_has_what_is_queued_now(void)
+{
+    trp_system *system = stage_open();
+    trp_agent *agent = open_agent(system, 5);
+    trp_future *future;
+    const trp_msg *value;
+    gate g = { false, false, 0 };
+    int64_t one = 1;
+    UNIT_EQUAL(trp_agent_send_off(agent, wait_open, &g, NULL), TRP_OK);
+    UNIT_EQUAL(trp_agent_send(agent, add, &one, NULL), TRP_OK);
+    UNIT_EQUAL(trp_agent_future(agent, &future), TRP_OK);
+    UNIT_EQUAL(trp_agent_send(agent, twice, NULL, NULL), TRP_OK);
+    UNIT_WAIT(atomic_load(&g.entered), 60000);
+    UNIT_TRUE(trp_future_outcome(future) == NULL);
+    atomic_store(&g.open, true);
+    UNIT_EQUAL(trp_future_result(future, 60000, &value), TRP_OK);
+    UNIT_EQUAL(*(const int64_t *)trp_msg_payload(value), 7);
+    UNIT_EQUAL(settled(agent), 14);
+    trp_future_unref(future);
+    trp_agent_unref(agent);
+    stage_close(system);
+}
+
 /* ---- in a transaction ------------------------------------------------------------------------ */
 
 typedef struct deal {
@@ -422,6 +447,7 @@ UNIT(its_value_is_read_at_once)
 UNIT(changes_are_done_in_their_order)
 UNIT(one_change_at_a_time_whoever_sends)
 UNIT(a_change_can_report_the_new_value)
+UNIT(the_future_of_an_agent_has_what_is_queued_now)
 UNIT(changes_of_a_transaction_wait_for_its_success)
 UNIT(agents_are_derived_from_agents)
 UNIT(long_changes_run_on_threads_of_their_own)
