@@ -1,6 +1,6 @@
 #!/bin/bash
 # doctor.sh - findings of `troupe doctor` on several hosts, each by its real cause: hosts that stand still, one after the other, and
-# journals of one host alone. Each is named, mended, and gone.
+# journals of one host alone, a node that stood still. Each is named, mended, and gone.
 . "$(dirname "$0")/lib.sh"
 hosts_begin 3
 for index in 1 2 3; do
@@ -35,5 +35,17 @@ check it_is_named wait_until 60 finds 1 warn down "$(addr 3) is Down"
 
 kill -CONT "${node_pid[2]}"
 for id in down unreachable links convergence outlook members; do check "${id}_is_ok_again" wait_until 120 well "$id"; done
+
+# This node itself stands still, and does not trust its detector until it has heard the other one, which it cannot.
+freeze "${node_pid[2]}"
+stood_still() {
+    freeze "${node_pid[1]}"
+    elapse 6 "more than acceptable-heartbeat-pause"
+    kill -CONT "${node_pid[1]}"
+    finds 1 warn standstill 'this node stood still'
+}
+check it_knows_that_it_stood_still wait_until 120 stood_still
+kill -CONT "${node_pid[2]}"
+check standstill_is_ok_again wait_until 120 well standstill
 kill -KILL "${node_pid[3]}"
 test_end

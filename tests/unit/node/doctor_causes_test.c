@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "cluster/node/cert.h"
+#include "persistence/persistence.h"
 #include "tests/unit/node/doctor_ask.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -365,6 +366,41 @@ an_actor_that_waits_for_its_supervisor_is_named(void)
     trp_node_close(node);
 }
 
+/* ---- persistence ----------------------------------------------------------------------------- */
+
+static atomic_int journal_state;
+
+/* As after an fsync that has failed, or while its server is away: the lowest figure it has. */
+static void
+health_told(void *arg, trp_journal_health *ret_health)
+{
+    (void)arg;
+    ret_health->state = (trp_journal_state)atomic_load(&journal_state);
+    if (ret_health->state != TRP_JOURNAL_OPEN) {
+        snprintf(ret_health->why, sizeof ret_health->why, "fsync has failed (EIO)");
+    }
+}
+
+static void
+a_journal_that_takes_no_events_is_named(void)
+{
+    const char *one[] = { "cluster.seed-nodes=self", "persistence.journal=memory", NULL };
+    trp_node *node = up_with("one", one);
+    const trp_journal_driver *journal = trpi_persistence_journal(trp_node_system(node));
+    UNIT_REQUIRE(journal != NULL);
+    UNIT_TRUE(says(node, "journal", "ok", "the journal is open"));
+    void (*health)(void *, trp_journal_health *) = journal->health;
+    ((trp_journal_driver *)(uintptr_t)journal)->health = health_told;
+    atomic_store(&journal_state, TRP_JOURNAL_READ_ONLY);
+    UNIT_TRUE(says(node, "journal", "fail", "the journal is read-only: fsync has failed (EIO)"));
+    atomic_store(&journal_state, TRP_JOURNAL_AWAY);
+    UNIT_TRUE(says(node, "journal", "fail", "the journal is away"));
+    atomic_store(&journal_state, TRP_JOURNAL_OPEN);
+    UNIT_TRUE(says(node, "journal", "ok", "the journal is open"));
+    ((trp_journal_driver *)(uintptr_t)journal)->health = health;
+    trp_node_close(node);
+}
+
 UNIT_BEGIN("doctor_causes")
 UNIT(a_member_that_waits_for_others_is_named)
 UNIT(connections_that_are_refused_are_counted)
@@ -374,4 +410,5 @@ UNIT(members_of_another_version_are_named)
 UNIT(certificates_that_end_soon_are_named)
 UNIT(a_node_without_protection_is_named)
 UNIT(an_actor_that_waits_for_its_supervisor_is_named)
+UNIT(a_journal_that_takes_no_events_is_named)
 UNIT_END
