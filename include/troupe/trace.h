@@ -110,9 +110,11 @@ TRP_API void trp_system_tell_traced(trp_system *system, trp_ref to, trp_ref send
                                     const trp_trace *trace, const trp_type *type,
                                     const void *payload, size_t bytes);
 
-/* Sample the actors whose path matches, now and later: of the messages that each handles and that
- * are in no trace, one in one_in begins one, the first at once. 0: no longer. A path is absolute
- * and may have wildcards as in selections ("/user/orders/?"), but no "..".
+/* Sample the actors whose path matches, now and later: one in one_in of the messages that each
+ * handles begins a trace, the first at once; one that is in a trace stays in it, and the next one
+ * begins. Where one_in is more than the messages of a turn (throughput), only the first message of
+ * a turn begins a trace: as many begin, up to a turn later. 0: no longer. A path is absolute and
+ * may have wildcards as in selections ("/user/orders/?"), but no "..".
  *
  * Errors:    TRP_EINVAL   path is none, or one_in is above TRP_TRACE_ONE_IN_MAX
  *            TRP_ELIMIT   TRP_TRACE_SAMPLES_MAX other paths are sampled

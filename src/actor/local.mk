@@ -7,7 +7,7 @@ actor_sources += src/actor/kernel/bounded_mailbox.c src/actor/kernel/mailbox_ord
 	src/actor/kernel/cell.c src/actor/kernel/throttle.c src/actor/kernel/send_budget.c src/actor/kernel/ctx.c src/actor/kernel/dispatcher.c src/actor/kernel/dispatcher_table.c \
 	src/actor/kernel/dead.c src/actor/kernel/entity.c src/actor/kernel/tell_entity.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/guard.c src/actor/kernel/guard_open.c src/actor/kernel/held.c src/actor/kernel/nested_turn.c src/actor/kernel/in_place.c src/actor/kernel/trace.c src/actor/kernel/trail.c src/actor/kernel/trailer.c src/actor/kernel/kernel_types.c \
 	src/actor/kernel/mailbox_check.c src/actor/kernel/misuse.c src/actor/kernel/msg.c src/actor/kernel/msg_owned.c src/actor/kernel/peek.c src/actor/kernel/ref_map.c \
-	src/actor/kernel/run.c src/actor/kernel/run_ended.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c src/actor/kernel/timed.c \
+	src/actor/kernel/receive.c src/actor/kernel/run.c src/actor/kernel/run_ended.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c src/actor/kernel/timed.c \
 	src/actor/kernel/shared_mailbox.c src/actor/kernel/tell.c src/actor/kernel/tell_carrying.c src/actor/kernel/tell_run.c src/actor/kernel/tell_forms.c src/actor/kernel/type.c
 
 # numbers of nodes, and the cells that carry messages to them

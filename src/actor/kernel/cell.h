@@ -189,16 +189,21 @@ trpi_cell_takes_all(const trpi_cell *cell)
 /* With the token: is it running, without suspension, attention or a mark, so that each message goes
  * straight to its behaviour? Reads four bytes at once; relaxed because of attention. */
 static inline bool
-trpi_cell_runs_all(const trpi_cell *cell)
+trpi_cell_runs(const trpi_cell *cell, const uint8_t marks)
 {
     typedef uint32_t __attribute__((may_alias)) four;
-    static const uint8_t mask[4] = { 0xff, 0xff, 0xff,
-                                     TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT | TRPI_MARK_GUARDED };
+    const uint8_t mask[4] = { 0xff, 0xff, 0xff, marks };
     static const uint8_t plain[4] = { TRPI_LIFE_RUNNING, 0, 0, 0 };
 
     _Static_assert(offsetof(trpi_cell, marks) == offsetof(trpi_cell, life) + 3, "neighbours");
     return (__atomic_load_n((const four *)&cell->life, __ATOMIC_RELAXED) &
             *(const four *)(const void *)mask) == *(const four *)(const void *)plain;
+}
+
+static inline bool
+trpi_cell_runs_all(const trpi_cell *cell)
+{
+    return trpi_cell_runs(cell, TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT | TRPI_MARK_GUARDED);
 }
 
 /* With the token. release: pairs with the acquire of a router's senders, which read ops (routed.c).

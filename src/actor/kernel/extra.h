@@ -100,8 +100,10 @@ typedef struct trpi_extra {
     trpi_deferred *deferred;
     struct trpi_log_context *log_context; /* NULL: none */
     bool log_receive;                     /* each message is logged (MSG-19) */
-    /* of messages in no trace, one in so many begins one; 0: none does (sample.c) */
-    uint32_t sample_one_in, sample_left;
+    /* of the messages that are handled one in so many begins a trace; 0: none does (sample.c) */
+    uint32_t sample_one_in;
+    bool sample_alone;  /* the mark BECOME stands for nothing else */
+    uint64_t sample_at; /* as many are `processed` before the next that begins one */
 } trpi_extra;
 
 /* Return the side block, allocated if need be. NULL: out of memory. Thread: the token's holder. */

@@ -19,6 +19,9 @@
  *       handles, but for one turn of each sender in a millisecond.
  *   run-R7  A guarded actor (guard.h) handles a message, its first start included, only after the
  *       guard was asked for this very message.
+ *   run-R8  A turn that takes an actor's receive function without asking for the mark BECOME ends
+ *       or becomes a general one at the next message when the mark gets another cause: whoever sets
+ *       it calls for attention (trpi_receive_mark).
  *   run-R6  A turn that has used up its send budget (TRPI_TOLD_MAX) ends with the present message:
  *       its messages are handled while they are in the cache, and an actor that tells itself to
  *       continue cannot flood others.
@@ -35,6 +38,7 @@
 #include "actor/kernel/fault.h"
 #include "actor/kernel/guard.h"
 #include "actor/kernel/mailbox.h"
+#include "actor/kernel/receive.h"
 #include "actor/kernel/timed.h"
 #include "actor/kernel/stats.h"
 #include "actor/kernel/run.h"
@@ -69,112 +73,7 @@ takes_any_generation(const trpi_cell *cell)
     return atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
 }
 
-/* ---- failure --------------------------------------------------------------------------------- */
-
-trp_err
-trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
-{
-    jmp_buf here;
-    jmp_buf *const outer = ctx->jump;
-    const uint8_t depth = ctx->turn.route_depth;
-    volatile trp_err err;
-
-    ctx->jump = &here;
-    if (_setjmp(here) == 0) {
-        err = fn(ctx, arg);
-        if (err != TRP_OK) {
-            trpi_failure_fill(&ctx->failure, ctx->self, err, NULL);
-        }
-    } else {
-        err = ctx->failure.err;
-        ctx->turn.route_depth = depth; /* the jump may have left a routing function */
-    }
-    ctx->jump = outer;
-    return err;
-}
-
 /* ---- messages -------------------------------------------------------------------------------- */
-
-/* Call the behaviour's receive, which a failure jump may leave. becomes: trp_become() may have
- * replaced it. */
-static inline trp_err
-call_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool becomes)
-{
-    const trp_behaviour *behaviour = cell->behaviour;
-    trp_receive_fn fn = behaviour->receive;
-
-    if (UNLIKELY(behaviour->accepts != NULL) &&
-        !trpi_type_accepted(behaviour->accepts, msg->priv_type)) {
-        ctx->system->hooks->unaccepted(ctx, cell, msg);
-        return TRP_OK;
-    }
-    if (becomes && UNLIKELY((cell->marks & TRPI_MARK_BECOME) != 0)) {
-        fn = ctx->system->hooks->receive(ctx, cell);
-    }
-    return fn(ctx, cell->state, msg);
-}
-
-static trp_err
-call_unhandled(trp_ctx *ctx, void *msg)
-{
-    ctx->system->hooks->unhandled(ctx, msg); /* may fail: a death pact */
-    return TRP_OK;
-}
-
-static void
-count_received(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
-{
-    if (err == TRP_EUNHANDLED) {
-        err = trpi_run_guarded(ctx, call_unhandled, msg);
-    } else if (err != TRP_OK) {
-        trpi_failure_fill(&ctx->failure, ctx->self, err, NULL);
-    }
-    if (err != TRP_OK) {
-        ctx->system->hooks->failed(ctx, cell, &ctx->failure, msg);
-    } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0 && cell->life == TRPI_LIFE_RUNNING) {
-        ctx->system->hooks->touched(ctx, cell);
-    }
-}
-
-struct receive_args {
-    trpi_cell *cell;
-    trp_msg *msg;
-};
-
-static trp_err
-call_receive_guarded(trp_ctx *ctx, void *arg)
-{
-    struct receive_args *args = arg;
-
-    return call_receive(ctx, args->cell, args->msg, true);
-}
-
-trp_err
-trpi_run_direct(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
-{
-    struct receive_args args = { cell, msg };
-
-    return trpi_run_guarded(ctx, call_receive_guarded, &args);
-}
-
-void
-trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
-{
-    struct receive_args args = { cell, msg };
-    const trp_msg *outer = ctx->msg;
-    trpi_handling handling = trpi_handling_begin(ctx, trpi_msg_trailer(msg));
-    trp_err err;
-
-    ctx->msg = msg;
-    err = trpi_run_guarded(ctx, call_receive_guarded, &args);
-    trpi_handling_end(ctx, &handling, msg, err);
-    if (err != TRP_OK && err != TRP_EUNHANDLED) {
-        ctx->system->hooks->failed(ctx, cell, &ctx->failure, msg);
-    } else {
-        count_received(ctx, cell, msg, err);
-    }
-    ctx->msg = outer;
-}
 
 /* Handle a message that is not a plain user message of a plain actor. */
 static NOINLINE void
@@ -512,8 +411,9 @@ wait_for_link(trpi_cell *cell)
     return false;
 }
 
-/* PLAIN is ANY under the conditions of trpi_cell_runs_all(), left when they may have changed. */
-enum turn_mode { TURN_PLAIN, TURN_ANY, TURN_BOUNDED };
+/* PLAIN is ANY under the conditions of trpi_cell_runs_all(), left when they may have changed.
+ * SAMPLED is PLAIN for an actor whose mark BECOME stands for its sampling alone (run-R8). */
+enum turn_mode { TURN_PLAIN, TURN_SAMPLED, TURN_ANY, TURN_BOUNDED };
 
 /* Handle one message of this incarnation. true: a hook ran (run-R3). */
 static inline __attribute__((always_inline)) bool
@@ -530,12 +430,12 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const en
         trpi_run_receive(ctx, cell, msg);
         hooked = true;
     } else {
-        trp_err err = call_receive(ctx, cell, msg, mode != TURN_PLAIN);
+        trp_err err = trpi_receive_call(ctx, cell, msg, mode >= TURN_ANY);
 
         if (UNLIKELY(err != TRP_OK ||
                      (cell->marks & (mode == TURN_PLAIN ? TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT
                                                         : TRPI_MARK_TIMEOUT)) != 0)) {
-            count_received(ctx, cell, msg, err);
+            trpi_receive_done(ctx, cell, msg, err);
             hooked = true;
         }
     }
@@ -593,8 +493,8 @@ turn_take(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode, trp_msg **re
     if (mode == TURN_BOUNDED) {
         return trpi_bounded_take(ctx, cell, ret_msg);
     }
-    taken = mode == TURN_PLAIN ? trpi_mailbox_take_next(cell, ret_msg, &done)
-                               : trpi_mailbox_take(cell, ret_msg, &done);
+    taken = mode < TURN_ANY ? trpi_mailbox_take_next(cell, ret_msg, &done)
+                            : trpi_mailbox_take(cell, ret_msg, &done);
     if (done != NULL) {
         trpi_msg_free(ctx->cache, done);
     }
@@ -602,12 +502,12 @@ turn_take(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode, trp_msg **re
 }
 
 /* Run one turn of a cell: system messages first, then messages until none is left or the turn has
- * used up its number or time (ctx->turn.left). Compiled once for each mode; TURN_PLAIN leaves rare
- * cases to the general form (turn_continue). */
+ * used up its number or time (ctx->turn.left). Compiled once for each mode; TURN_PLAIN and
+ * TURN_SAMPLED leave rare cases to the general form (turn_continue). */
 static inline __attribute__((always_inline)) trpi_run_result
 turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
 {
-    const bool plain = mode == TURN_PLAIN;
+    const bool plain = mode < TURN_ANY;
     bool of_kind = !plain && trpi_cell_is_special(cell), open = plain || is_open(cell);
     bool any_generation = !plain && takes_any_generation(cell);
     trpi_run_result result;
@@ -708,6 +608,45 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
                : turn_loop(ctx, cell, TURN_ANY);
 }
 
+/* Is that all that makes the cell not plain, and no turn has more than one message to sample? */
+static bool
+turn_is_sampled(const trp_ctx *ctx, const trpi_cell *cell)
+{
+    return cell->extra != NULL && cell->extra->sample_alone &&
+           cell->extra->sample_one_in > ctx->turn.more && !ctx->turn.timed &&
+           ctx->timed.slot == 0 && ctx->turn.sys_rest == NULL &&
+           atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ACTOR &&
+           !trpi_cell_is_special(cell) &&
+           trpi_cell_runs(cell, TRPI_MARK_TIMEOUT | TRPI_MARK_GUARDED);
+}
+
+/* Run a turn of a sampled actor (life/sample.c): only the first message may begin a trace. */
+static NOINLINE trpi_run_result
+turn_sampled(trp_ctx *ctx, trpi_cell *cell)
+{
+    trp_msg *msg;
+
+    if ((int64_t)(cell->processed - cell->extra->sample_at) >= 0) {
+        trpi_take taken = turn_take(ctx, cell, TURN_ANY, &msg);
+
+        if (taken == TRPI_TAKE_EMPTY || taken == TRPI_TAKE_NOT_YET) {
+            return turn_continue(ctx, cell);
+        }
+        if (msg->priv_to_generation != cell->generation_run) {
+            handle_stale(ctx, cell, msg);
+        } else if (turn_message(ctx, cell, msg, false, TURN_ANY)) {
+            return turn_hooked(ctx, cell);
+        }
+        if ((--ctx->turn.left < 0 || ctx->turn.interrupted != 0) && !turn_goes_on(ctx, cell)) {
+            return turn_again(ctx, cell);
+        }
+        if (!turn_is_sampled(ctx, cell)) {
+            return turn_continue(ctx, cell);
+        }
+    }
+    return turn_loop(ctx, cell, TURN_SAMPLED);
+}
+
 /* Run a turn of a cell that is not plain. */
 static NOINLINE trpi_run_result
 turn_of_any(trp_ctx *ctx, trpi_cell *cell)
@@ -718,7 +657,7 @@ turn_of_any(trp_ctx *ctx, trpi_cell *cell)
         __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, needed soon */
         ctx->system->hooks->start(ctx, cell);
     }
-    return turn_continue(ctx, cell);
+    return turn_is_sampled(ctx, cell) ? turn_sampled(ctx, cell) : turn_continue(ctx, cell);
 }
 
 static NOINLINE void

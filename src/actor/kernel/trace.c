@@ -74,29 +74,59 @@ trpi_trace_system_free(trp_system *system)
     }
 }
 
+static uint64_t
+spans_seed(trp_system *system)
+{
+    uint64_t drawn = trpi_world_random(system->world) | 1u, seed = 0;
+
+    return atomic_compare_exchange_strong_explicit(&system->trace->seed, &seed, drawn,
+                                                   memory_order_relaxed, memory_order_relaxed)
+               ? drawn
+               : seed;
+}
+
+/* Fill with numbers that no other has, none of them 0. */
+static void
+spans_take(trp_system *system, uint64_t *spans, uint32_t count)
+{
+    trpi_trace *trace = system->trace;
+    uint64_t number = atomic_fetch_add_explicit(&trace->spans, count, memory_order_relaxed);
+    uint64_t seed = atomic_load_explicit(&trace->seed, memory_order_relaxed);
+
+    if (seed == 0) { /* not at the start: a run without traces draws no number for them */
+        seed = spans_seed(system);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        spans[i] = trpi_hash_u64(seed + number + i);
+        spans[i] += spans[i] == 0;
+    }
+}
+
 uint64_t
 trpi_trace_span(trp_system *system)
 {
-    trpi_trace *trace = system->trace;
-    uint64_t number = atomic_fetch_add_explicit(&trace->spans, 1, memory_order_relaxed);
-    uint64_t seed = atomic_load_explicit(&trace->seed, memory_order_relaxed), span;
+    uint64_t span;
 
-    if (seed == 0) { /* not at the start: a run without traces draws no number for them */
-        uint64_t drawn = trpi_world_random(system->world) | 1u;
-
-        seed = atomic_compare_exchange_strong_explicit(&trace->seed, &seed, drawn,
-                                                       memory_order_relaxed, memory_order_relaxed)
-                   ? drawn
-                   : seed;
-    }
-    span = trpi_hash_u64(seed + number);
-    return span != 0 ? span : 1;
+    spans_take(system, &span, 1);
+    return span;
 }
 
 void
 trp_trace_new(trp_system *system, trp_trace *ret_trace)
 {
-    *ret_trace = (trp_trace){ trpi_trace_span(system), trpi_trace_span(system), 0, 0 };
+    uint64_t spans[2];
+
+    spans_take(system, spans, 2);
+    *ret_trace = (trp_trace){ spans[0], spans[1], 0, 0 };
+}
+
+void
+trpi_trace_root(trp_system *system, trp_trace *ret_trace)
+{
+    uint64_t spans[3];
+
+    spans_take(system, spans, 3);
+    *ret_trace = (trp_trace){ spans[0], spans[1], spans[2], 0 };
 }
 
 /* ---- hops ------------------------------------------------------------------------------------ */

@@ -15,6 +15,8 @@ void trpi_trace_system_free(trp_system *system);
 
 /* A span that no other message has, but by chance: never 0. Thread: any; lock-free. */
 uint64_t trpi_trace_span(trp_system *system);
+/* Begin a trace whose first message has a span. */
+void trpi_trace_root(trp_system *system, trp_trace *ret_trace);
 
 /* Keep the hop of a message that the running actor has handled since begun_ns. err: as its handler
  * returned it. */

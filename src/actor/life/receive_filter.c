@@ -63,14 +63,21 @@ trpi_filter_receive(const trpi_cell *cell, const trp_msg *msg)
 void
 trpi_receive_mark(trpi_cell *cell)
 {
-    const trpi_extra *extra = cell->extra;
+    trpi_extra *extra = cell->extra;
+    bool filters =
+        cell->behaviour->will_receive != NULL ||
+        (extra != NULL && (extra->levels != NULL || extra->log_receive || extra->inactive));
 
-    if (cell->behaviour->will_receive != NULL ||
-        (extra != NULL && (extra->levels != NULL || extra->log_receive || extra->inactive ||
-                           extra->sample_one_in != 0))) {
+    if (filters || (extra != NULL && extra->sample_one_in != 0)) {
         cell->marks |= TRPI_MARK_BECOME;
     } else {
         cell->marks &= (uint8_t)~TRPI_MARK_BECOME;
+    }
+    if (extra != NULL) {
+        if (extra->sample_alone) {
+            trpi_run_attention(cell); /* the present turn may rely on it (run-R8) */
+        }
+        extra->sample_alone = !filters && extra->sample_one_in != 0;
     }
 }
 

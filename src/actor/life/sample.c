@@ -21,17 +21,21 @@
 
 /* ---- at a message ---------------------------------------------------------------------------- */
 
+/* `processed` counts the present message already. */
 bool
 trpi_sample_hits(const trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_extra *extra = cell->extra;
 
-    if ((ctx->carried != NULL && (ctx->carried->carries & TRPI_CARRIES_TRACE) != 0) ||
-        ctx->msg == NULL || !trpi_type_is_ordinary(ctx->msg->priv_type) ||
-        --extra->sample_left != 0) {
+    if ((int64_t)(cell->processed - 1 - extra->sample_at) < 0 || ctx->msg == NULL ||
+        !trpi_type_is_ordinary(ctx->msg->priv_type) ||
+        (ctx->carried != NULL && (ctx->carried->carries & TRPI_CARRIES_TRACE) != 0)) {
         return false;
     }
-    extra->sample_left = extra->sample_one_in;
+    extra->sample_at += extra->sample_one_in;
+    if (extra->sample_at < cell->processed) { /* those in between belonged to traces */
+        extra->sample_at = cell->processed - 1 + extra->sample_one_in;
+    }
     return true;
 }
 
@@ -63,8 +67,7 @@ trpi_sampled_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (ctx->carried != NULL) { /* an interaction */
         root = *ctx->carried;
     }
-    trp_trace_new(ctx->system, &root.trace);
-    root.trace.span = trpi_trace_span(ctx->system);
+    trpi_trace_root(ctx->system, &root.trace);
     root.carries |= TRPI_CARRIES_TRACE;
     handling = trpi_handling_begin(ctx, &root);
     root.sent_ns = handling.begun_ns; /* nobody knows when it was told */
@@ -85,7 +88,7 @@ trpi_sample_set(trpi_cell *cell, uint32_t one_in)
 
     if (extra != NULL) { /* out of memory: it is not sampled */
         extra->sample_one_in = one_in;
-        extra->sample_left = one_in == 0 ? 0 : 1;
+        extra->sample_at = cell->processed;
         trpi_receive_mark(cell);
     }
 }

@@ -58,7 +58,7 @@ trp_become(trp_ctx *ctx, trp_receive_fn receive, int keep)
         extra->levels = level;
     }
     extra->levels->receive = receive;
-    ctx->cell->marks |= TRPI_MARK_BECOME;
+    trpi_receive_mark(ctx->cell);
     behaviour_trace(ctx, "becomes another behaviour");
     return TRP_OK;
 }

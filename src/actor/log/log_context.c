@@ -183,6 +183,7 @@ trp_log_receive(trp_ctx *ctx)
     if (extra != NULL) { /* out of memory: a debugging aid is left out */
         extra->log_receive = true;
         ctx->cell->marks |= TRPI_MARK_BECOME;
+        extra->sample_alone = false;
     }
 }
 

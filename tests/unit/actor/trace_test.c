@@ -278,6 +278,93 @@ one_in_so_many_messages_of_a_sampled_actor_begins_a_trace(void)
     stage_close(system);
 }
 
+/* ---- whole turns of a sampled actor (run-R8) ------------------------------------------------- */
+
+enum { FLOOD = 1000, FIRST_RUN = 30, SECOND_RUN = 20 };
+
+static _Atomic uint32_t firsts, seconds;
+
+static trp_err
+flooder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    for (int i = 0; i < FLOOD; i++) {
+        trp_tell_text(ctx, next_of[0], "again");
+    }
+    return TRP_OK;
+}
+static const trp_behaviour flooder = {
+    .size = sizeof(trp_behaviour), .name = "flooder", .version = 1, .receive = flooder_receive
+};
+
+static trp_err
+second_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    if (atomic_fetch_add(&seconds, 1) % SECOND_RUN == SECOND_RUN - 1) {
+        trp_unbecome(ctx);
+    }
+    return TRP_OK;
+}
+
+static trp_err
+first_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    if (atomic_fetch_add(&firsts, 1) % FIRST_RUN == FIRST_RUN - 1) {
+        return trp_become(ctx, second_receive, 1);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour changing = {
+    .size = sizeof(trp_behaviour), .name = "changing", .version = 1, .receive = first_receive
+};
+
+/* FLOOD messages in turns that are full, from an actor that is not sampled. */
+static trp_system *
+flood_sampled(const trp_behaviour *behaviour, uint32_t one_in)
+{
+    trp_system *system = stage_open();
+
+    next_of[0] = stage_spawn(system, behaviour, "sampled");
+    next_of[1] = stage_spawn(system, &flooder, "flooder");
+    UNIT_EQUAL(trp_trace_sample(system, "/user/sampled", one_in), TRP_OK);
+    stage_tell(system, next_of[1], "flood");
+    UNIT_WAIT(handled(system) >= FLOOD + 1, 60000);
+    return system;
+}
+
+static void
+one_in_more_than_a_turn_has_begins_as_many_traces(void)
+{
+    /* of the last hundred messages one is the first of its turn: a multiple is 900 */
+    static const uint32_t rates[] = { 150, 300, 450, 900 };
+
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        trp_system *system = flood_sampled(&worker, rates[i]);
+
+        UNIT_WAIT(hops_count(system) == (FLOOD + rates[i] - 1) / rates[i], 60000);
+        stage_close(system);
+    }
+}
+
+static void
+a_sampled_actor_changes_its_behaviour_at_the_next_message(void)
+{
+    static const uint32_t rates[] = { 7, 150 };
+
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        atomic_store(&firsts, 0);
+        atomic_store(&seconds, 0);
+        stage_close(flood_sampled(&changing, rates[i]));
+        UNIT_EQUAL(atomic_load(&firsts), FLOOD / (FIRST_RUN + SECOND_RUN) * FIRST_RUN);
+        UNIT_EQUAL(atomic_load(&seconds), FLOOD / (FIRST_RUN + SECOND_RUN) * SECOND_RUN);
+    }
+}
+
 static void
 actors_that_start_later_are_sampled_by_their_path(void)
 {
@@ -479,6 +566,8 @@ UNIT(a_stashed_message_stays_in_its_trace)
 UNIT(what_reaches_no_actor_says_why)
 UNIT(a_message_may_be_in_a_trace_and_in_an_interaction)
 UNIT(one_in_so_many_messages_of_a_sampled_actor_begins_a_trace)
+UNIT(one_in_more_than_a_turn_has_begins_as_many_traces)
+UNIT(a_sampled_actor_changes_its_behaviour_at_the_next_message)
 UNIT(actors_that_start_later_are_sampled_by_their_path)
 UNIT(a_failure_in_a_sampled_message_keeps_its_cause)
 UNIT(so_many_paths_are_sampled_and_no_more)
