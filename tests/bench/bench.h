@@ -40,6 +40,8 @@ extern const bench_workload bench_strangers[] __attribute__((weak));
 extern const bench_workload bench_handoff[] __attribute__((weak));
 extern const bench_workload bench_client[] __attribute__((weak));
 extern const bench_workload bench_pubsub[] __attribute__((weak));
+extern const bench_workload bench_observe[] __attribute__((weak));
+extern const bench_workload bench_strangers_http[] __attribute__((weak));
 
 /* Print "troupe WORKLOAD PARAM VALUE UNIT". */
 void bench_print(const char *workload, const char *param, double value, const char *unit);

@@ -113,5 +113,15 @@ if "$bench" 2>&1 | grep -q '^  remote '; then
     judge no_ask_beside_slow_receivers_is_lost \
         "$(sed -n 's/^troupe slow lost \([0-9]*\) messages$/\1/p' <<<"$out" | awk '{ print $1 + 1 }')" at-most 1
 fi
+# Nodes with the management API and traces.
+if out=$(timeout 300 "$bench" observe --threads 2 --count 100000 --rounds 1 2>"$err"); then
+    for param in count_{rate,api_ratio,scraped_ratio,trace_off_ratio,trace_sampled_ratio} pingpong_{rate,api_ratio,scraped_ratio,trace_off_ratio} scrape; do
+        judge "bench_observe_has_$param" "$(sed -n "s/^troupe observe $param \([0-9.]*\) .*/\1/p" <<<"$out")" at-least 0.00001
+    done
+elif ! grep -q 'no management API' "$err"; then
+    echo "FAIL bench_observe_ends"
+    tail -n 20 "$err"
+    status=1
+fi
 smoke latency 10000 rtt_p50:ns rtt_p99:ns rtt_p99.9:ns
 exit $status

@@ -1,4 +1,4 @@
-/* strangers.c - heartbeats of a node beside connections that send garbage slowly.
+/* strangers.c - heartbeats of a node beside connections that send garbage slowly. See strangers.h.
  *
  * Shape.  beats <--> child of `remote` (two.c) <-- crowd: a child of its own, `--crowd`, that opens
  *         connections at "on", closes them at "off", and answers when it has. Each sends a byte now
@@ -6,7 +6,7 @@
  *         `--rounds N`, `--strangers N`: 15 and 1,000; with few beats 1 and 50.
  *         `--transport tcp|tls`.
  */
-#include "tests/bench/two.h"
+#include "tests/bench/strangers.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "remote/wire/codec.h"
+#include "tests/bench/two.h"
 
 enum {
     ROUNDS = 15,
@@ -30,6 +31,7 @@ enum {
     FEW_STRANGERS = 50,
     STRANGERS_MAX = 4096,
     LINE_BYTES = 64,
+    ANSWER_BYTES = 4096,
     LOOK_MS = 10,
     PAUSE_NS = 200000000, /* at least, between two bytes of a stranger */
     PAUSE_MORE_NS = 800000000,
@@ -47,19 +49,23 @@ typedef struct stranger {
 static stranger strangers[STRANGERS_MAX];
 static uint32_t strangers_count;
 static struct sockaddr_in node_address;
+static bench_stranger_words words;
 static uint64_t random_state = 1;
 
-static uint64_t
-random_next(void)
+uint64_t
+bench_stranger_random(void)
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return random_state >> 33;
 }
 
-/* Nothing, a preamble, a preamble and half a frame, or the begin of a TLS hello; then anything. */
-static uint8_t
-stranger_byte(uint32_t kind, uint32_t sent)
+/* Nothing, a preamble, a preamble and half a frame, or the begin of a TLS hello; then anything. A
+ * byte at a time. */
+static const uint8_t *
+garbage(uint32_t number, uint32_t sent, size_t *ret_bytes)
 {
+    static uint8_t byte;
+    uint32_t kind = number % KINDS;
     static const uint8_t hello[] = { 0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3 };
     const trpi_preamble preamble = { TRPI_WIRE_VERSION, TRPI_LANE_CONTROL, 0, 1 };
     uint8_t begin[TRPI_PREAMBLE_BYTES + 4] = { 0 };
@@ -67,9 +73,12 @@ stranger_byte(uint32_t kind, uint32_t sent)
     trpi_preamble_encode(begin, &preamble);
     begin[TRPI_PREAMBLE_BYTES] = 200; /* of a frame */
     if ((kind == 1 && sent < TRPI_PREAMBLE_BYTES) || (kind == 2 && sent < sizeof begin)) {
-        return begin[sent];
+        byte = begin[sent];
+    } else {
+        byte = kind == 3 && sent < sizeof hello ? hello[sent] : (uint8_t)bench_stranger_random();
     }
-    return kind == 3 && sent < sizeof hello ? hello[sent] : (uint8_t)random_next();
+    *ret_bytes = 1;
+    return &byte;
 }
 
 static void
@@ -86,17 +95,20 @@ stranger_call(stranger *s)
 }
 
 static void
-stranger_speak(stranger *s, uint32_t kind)
+stranger_speak(stranger *s, uint32_t number)
 {
-    uint8_t byte = stranger_byte(kind, s->sent), answer[LINE_BYTES];
+    uint8_t answer[ANSWER_BYTES];
+    size_t bytes = 0;
+    const uint8_t *said = words(number, s->sent, &bytes);
     ssize_t got = recv(s->fd, answer, sizeof answer, 0);
 
-    if (got == 0 || (got < 0 && errno != EAGAIN) || send(s->fd, &byte, 1, MSG_NOSIGNAL) != 1) {
+    if (got == 0 || (got < 0 && errno != EAGAIN) ||
+        (bytes > 0 && send(s->fd, said, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)) {
         (void)close(s->fd);
         s->fd = -1;
         return;
     }
-    s->sent++;
+    s->sent += (uint32_t)bytes;
 }
 
 static void
@@ -113,9 +125,9 @@ crowd_look(void)
         if (s->fd < 0) {
             stranger_call(s);
         } else {
-            stranger_speak(s, i % KINDS);
+            stranger_speak(s, i);
         }
-        s->due_ns = now + PAUSE_NS + random_next() % PAUSE_MORE_NS;
+        s->due_ns = now + PAUSE_NS + bench_stranger_random() % PAUSE_MORE_NS;
     }
 }
 
@@ -157,11 +169,12 @@ crowd_obey(void)
     return true;
 }
 
-static int
-crowd_run(void)
+int
+bench_crowd_run(bench_stranger_words say)
 {
     struct pollfd in = { .fd = 0, .events = POLLIN };
 
+    words = say;
     (void)setvbuf(stdin, NULL, _IONBF, 0); /* what poll does not see is not there */
     for (;;) {
         if (poll(&in, 1, LOOK_MS) > 0 && !crowd_obey()) {
@@ -225,7 +238,7 @@ median_us(uint64_t *ns, uint64_t count)
 }
 
 static void
-rounds_run(rounds *r, uint64_t count, uint64_t number)
+rounds_run(rounds *r, const char *workload, uint64_t count, uint64_t number)
 {
     uint64_t *alone = calloc(2 * count, sizeof *alone), *beside = alone + count;
     char on[LINE_BYTES];
@@ -242,17 +255,17 @@ rounds_run(rounds *r, uint64_t count, uint64_t number)
         crowd_say(r, "off");
     }
     double alone_us = median_us(alone, count), beside_us = median_us(beside, count);
-    bench_print("beside_strangers", "alone_p99", alone_us, "us");
-    bench_print("beside_strangers", "beside_p99", beside_us, "us");
-    bench_print("beside_strangers", "ratio", beside_us / alone_us, "times");
-    bench_print("beside_strangers", "alone_longest", (double)r->longest_ns[0] / 1e3, "us");
-    bench_print("beside_strangers", "beside_longest", (double)r->longest_ns[1] / 1e3, "us");
+    bench_print(workload, "alone_p99", alone_us, "us");
+    bench_print(workload, "beside_p99", beside_us, "us");
+    bench_print(workload, "ratio", beside_us / alone_us, "times");
+    bench_print(workload, "alone_longest", (double)r->longest_ns[0] / 1e3, "us");
+    bench_print(workload, "beside_longest", (double)r->longest_ns[1] / 1e3, "us");
     free(alone);
     free(r->trips_ns);
 }
 
-static void
-descriptors_raise(void)
+void
+bench_descriptors_raise(void)
 {
     struct rlimit files = { 0, 0 };
 
@@ -269,36 +282,47 @@ option_number(const bench_options *options, const char *name, uint64_t value)
     return text != NULL ? strtoull(text, NULL, 10) : value;
 }
 
+int
+bench_beside_run(const char *workload, const bench_options *options, bench_two *two,
+                 bench_child *crowd, const char *port)
+{
+    rounds r = { .two = *two,
+                 .crowd = *crowd,
+                 .beats = options->count != 0 ? options->count : BEATS };
+    bool few = r.beats < BEATS;
+    uint64_t count = option_number(options, "--rounds", few ? FEW_ROUNDS : ROUNDS);
+    uint64_t number = option_number(options, "--strangers", few ? FEW_STRANGERS : STRANGERS);
+
+    if (number > STRANGERS_MAX || count == 0) {
+        bench_check(TRP_EINVAL, "--strangers: at most 4096; --rounds: at least 1");
+    }
+    crowd_say(&r, port);
+    r.to = trpi_node_id_get(r.two.system, bench_two_resolve(&r.two, "/user/sink").node);
+    bench_beats_bind(&r.two, true);
+    rounds_run(&r, workload, count, number);
+    bench_print(workload, "lost", (double)r.lost, "messages");
+    bench_beats_bind(&r.two, false);
+    bench_child_end(crowd);
+    bench_two_end(two);
+    return r.lost == 0 ? 0 : 1;
+}
+
 static int
 run_beside_strangers(const bench_options *options)
 {
     static const char *const arguments[] = { "beside_strangers", "--crowd", "yes", NULL };
     const char *transport = bench_option_value(options, "--transport");
-    rounds r = { .beats = options->count != 0 ? options->count : BEATS };
-    bool few = r.beats < BEATS;
-    uint64_t count = option_number(options, "--rounds", few ? FEW_ROUNDS : ROUNDS);
-    uint64_t number = option_number(options, "--strangers", few ? FEW_STRANGERS : STRANGERS);
-    char port[LINE_BYTES];
+    bench_child crowd;
+    bench_two two;
 
-    descriptors_raise();
+    bench_descriptors_raise();
     if (bench_option_value(options, "--crowd") != NULL) {
-        return crowd_run();
+        return bench_crowd_run(garbage);
     }
-    if (number > STRANGERS_MAX || count == 0) {
-        bench_check(TRP_EINVAL, "--strangers: at most 4096; --rounds: at least 1");
-    }
-    bench_child_start(&r.crowd, arguments);
-    bench_two_start(&r.two, options, transport != NULL && strcmp(transport, "tls") == 0);
-    (void)snprintf(port, sizeof port, "%s", strrchr(r.two.address, ':') + 1);
-    crowd_say(&r, port);
-    r.to = trpi_node_id_get(r.two.system, bench_two_resolve(&r.two, "/user/sink").node);
-    bench_beats_bind(&r.two, true);
-    rounds_run(&r, count, number);
-    bench_print("beside_strangers", "lost", (double)r.lost, "messages");
-    bench_beats_bind(&r.two, false);
-    bench_child_end(&r.crowd);
-    bench_two_end(&r.two);
-    return r.lost == 0 ? 0 : 1;
+    bench_child_start(&crowd, arguments);
+    bench_two_start(&two, options, transport != NULL && strcmp(transport, "tls") == 0);
+    return bench_beside_run("beside_strangers", options, &two, &crowd,
+                            strrchr(two.address, ':') + 1);
 }
 
 const bench_workload bench_strangers[] = {
