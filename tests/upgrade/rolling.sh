@@ -26,6 +26,11 @@ old_build() { # COMMIT: builds it, unless it is there, and sets $old
     (cd "$home" && autoreconf -i && cd build && ../configure -q --disable-static CFLAGS='-O1 -g' && make -j2 all && touch done) >"$work/build.log" 2>&1 ||
         { tail -n 20 "$work/build.log" >&2; return 1; }
 }
+built() { # NAME COMMIT: 1 when it is not, and the test has failed
+    local seen=$failures
+    check "$1_is_built" old_build "$2"
+    [ "$failures" -eq "$seen" ]
+}
 node_of() { # BUILD I PLUGIN[:ARGUMENTS] [OPTION]...
     local from=$1 index=$2 plugin=$3 troupe=$1/troupe
     shift 3
@@ -146,10 +151,10 @@ sharded_upgrade() { # VERSION: with $old
 
 while read -r version commit; do
     case $version in '' | '#'*) continue ;; esac
-    check "version_${version//./_}_is_built" old_build "$commit" && routed_upgrade "$version"
+    built "version_${version//./_}" "$commit" && routed_upgrade "$version"
 done <"$src/tests/upgrade/from"
 while read -r version commit; do
     case $version in '' | '#'*) continue ;; esac
-    check "commit_${commit:0:8}_is_built" old_build "$commit" && routed_upgrade "$version" && sharded_upgrade "$version"
+    built "commit_${commit:0:8}" "$commit" && routed_upgrade "$version" && sharded_upgrade "$version"
 done <"$src/tests/upgrade/from-sharding"
 test_end
