@@ -10,6 +10,7 @@
 #include "cluster/node/bridge_child.h"
 #include "cluster/node/health.h"
 #include "cluster/node/otlp.h"
+#include "endpoint/keys.h"
 #include "io/settings.h"
 #include "pattern/pattern.h"
 #include "persistence/persistence.h"
@@ -130,7 +131,7 @@ static const trpi_config_part management_keys = KEYS_OF(management_rows, managem
 const trpi_config_part *const trpi_config_parts[] = {
     &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,
     &trpi_persistence_keys, &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys,
-    &trpi_flow_keys, &plugin_keys, &apps_keys, &control_keys, &bridge_keys, &trpi_log_keys,
-    &management_keys, &trace_keys, &trpi_testkit_keys, NULL,
+    &trpi_endpoint_keys, &trpi_flow_keys, &plugin_keys, &apps_keys, &control_keys, &bridge_keys,
+    &trpi_log_keys, &management_keys, &trace_keys, &trpi_testkit_keys, NULL,
 };
 /* clang-format on */

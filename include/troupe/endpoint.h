@@ -20,6 +20,7 @@
  *                                               producer: messages to a peer
  *     udp:ADDRESS:PORT                          consumer: each datagram
  *     udp:ADDRESS:PORT?reply=1                  producer: a datagram
+ *     actor:/user/NAME?reply=1&parallel=N       producer: an actor of this system
  *     http://HOST/PATH?method=M&parallel=N&redirects=N&connect-timeout=MS
  *     https://HOST/PATH?ca=FILE&cert=FILE&key=FILE&...
  *                                               producer: a request; the answer is the reply
@@ -52,6 +53,14 @@
  * their names in small letters. Certificates are verified, with the machine's authorities or `ca`;
  * no proxy is used; `redirects` (0) are followed, `parallel` (8) requests are on their way. It
  * needs libcurl: without it the endpoint stops with TRP_EUNSUPPORTED and says so.
+ *
+ * actor: is for those who know endpoints only: the actor of this path is told the message as a
+ * handler is (exchange is 0 without reply=1), and replies, acknowledges or fails to its sender.
+ *
+ * A message to a URI that nobody has opened goes by trp_endpoint_send_to() or trp_endpoint_ask():
+ * the system opens the producer, and closes it when it is not used any more.
+ *
+ * Options that are 0 come from the configuration, `endpoint` in docs/reference.conf.
  *
  * Back-pressure. At most pending_max messages of a consumer are not acknowledged, or without
  * `acknowledges` not freed, at one time; then it takes no more. So many requests wait in a
@@ -90,12 +99,12 @@ typedef struct trp_endpoint_options {
     trp_endpoint_transform outgoing; /* before it is sent, or replied; NULL: as it is */
     trp_endpoint_transform incoming; /* of what arrives; NULL: as it is */
     void *transform_arg;
-    const char *dispatcher;     /* one that may block; NULL: "blocking" */
+    const char *dispatcher;     /* one that may block; NULL: endpoint.dispatcher */
     uint32_t acknowledges;      /* consumer, 1: the handler says when a message is done */
     uint32_t oneway;            /* producer, 1: senders are told errors only */
-    uint32_t pending_max;       /* 0: TRP_ENDPOINT_PENDING_DEFAULT */
-    uint32_t timeout_ms;        /* of an acknowledgement, of a reply; 0: TRP_ENDPOINT_TIMEOUT_... */
-    uint32_t message_bytes_max; /* of a body, in and out; 0: TRP_ENDPOINT_MESSAGE_... */
+    uint32_t pending_max;       /* 0: endpoint.pending-max */
+    uint32_t timeout_ms;        /* of an acknowledgement, of a reply; 0: endpoint.timeout */
+    uint32_t message_bytes_max; /* of a body, in and out; 0: endpoint.message-bytes-max */
     uint32_t zero;
 } trp_endpoint_options;
 #define TRP_ENDPOINT_OPTIONS_INIT                                                                  \
@@ -155,6 +164,31 @@ typedef struct trp_endpoint_header {
 TRP_API TRP_MUST_CHECK trp_err trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
                                                  const trp_endpoint_header *headers,
                                                  uint32_t headers_count, uint64_t ack);
+
+/* Produce a message to an endpoint by its URI: to the producer that the system has of it, or opens
+ * now, with all defaults. Messages to one URI are in order. Told back as by trp_endpoint_send().
+ *
+ * Ownership: borrows uri, body (shared) and headers (copied).
+ * Errors:    those of trp_endpoint_check and trp_endpoint_send
+ *            All else comes as trp_endpoint_error: TRP_ELIMIT, endpoint.template.producers-max are
+ *            open; TRP_ECLOSED, it could not be opened.
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CAM-07.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_endpoint_send_to(trp_ctx *ctx, const char *uri, trp_bytes body,
+                                                    const trp_endpoint_header *headers,
+                                                    uint32_t headers_count, uint64_t ack);
+
+/* Ask an endpoint by its URI: fn gets what is told back, as of trp_ask(): a trp_endpoint_message,
+ * trp_endpoint_done, or trp_endpoint_error, all of them with TRP_OK.
+ *
+ * Ownership: as trp_endpoint_send_to; arg is passed through
+ * Errors:    those of trp_endpoint_send_to and trp_ask
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CAM-07.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_endpoint_ask(trp_ctx *ctx, const char *uri, trp_bytes body,
+                                                const trp_endpoint_header *headers,
+                                                uint32_t headers_count, uint32_t timeout_ms,
+                                                trp_reply_fn fn, void *arg);
 
 /* Say that a consumed message is done. Any actor may; without `acknowledges` it means nothing. If
  * it was said already, or its time is over, trp_endpoint_error comes with TRP_ESTATE.

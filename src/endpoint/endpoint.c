@@ -52,11 +52,11 @@ const trp_protocol trp_endpoint_protocol = { "endpoint", types, sizeof types / s
 
 /* ---- schemes --------------------------------------------------------------------------------- */
 
-static const trpi_scheme *const schemes[] = { &trpi_scheme_timer,       &trpi_scheme_file,
-                                              &trpi_scheme_exec,        &trpi_scheme_tcp_in,
-                                              &trpi_scheme_tcp_out,     &trpi_scheme_udp_in,
-                                              &trpi_scheme_udp_out,     &trpi_scheme_http_client,
-                                              &trpi_scheme_https_client };
+static const trpi_scheme *const schemes[] = { &trpi_scheme_timer,        &trpi_scheme_file,
+                                              &trpi_scheme_exec,         &trpi_scheme_tcp_in,
+                                              &trpi_scheme_tcp_out,      &trpi_scheme_udp_in,
+                                              &trpi_scheme_udp_out,      &trpi_scheme_http_client,
+                                              &trpi_scheme_https_client, &trpi_scheme_actor };
 
 static const char *const *
 options_of(const trpi_scheme *scheme, bool produces)
@@ -235,6 +235,13 @@ trpi_endpoint_ended(trp_ctx *ctx, trpi_endpoint *e)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* CONF-24: an option, or its key in the configuration. */
+static uint32_t
+number_of(uint32_t given, const trpi_config *config, const char *key)
+{
+    return given != 0 ? given : (uint32_t)trpi_config_int(config, key);
+}
+
 static trp_err
 endpoint_open(trp_ctx *ctx, const char *uri, const trp_endpoint_options *given, bool produces,
               trp_ref *ret_ref)
@@ -257,12 +264,13 @@ endpoint_open(trp_ctx *ctx, const char *uri, const trp_endpoint_options *given, 
         return err;
     }
     memset(&args, 0, sizeof args);
-    options.dispatcher = own.dispatcher != NULL ? own.dispatcher : "blocking";
+    const trpi_config *config = trpi_system_config(trp_ctx_system(ctx));
+    options.dispatcher =
+        own.dispatcher != NULL ? own.dispatcher : trpi_config_text(config, "endpoint.dispatcher");
     own.dispatcher = NULL;
-    own.pending_max = own.pending_max != 0 ? own.pending_max : TRP_ENDPOINT_PENDING_DEFAULT;
-    own.timeout_ms = own.timeout_ms != 0 ? own.timeout_ms : TRP_ENDPOINT_TIMEOUT_MS_DEFAULT;
-    own.message_bytes_max =
-        own.message_bytes_max != 0 ? own.message_bytes_max : TRP_ENDPOINT_MESSAGE_BYTES_DEFAULT;
+    own.pending_max = number_of(own.pending_max, config, "endpoint.pending-max");
+    own.timeout_ms = number_of(own.timeout_ms, config, "endpoint.timeout");
+    own.message_bytes_max = number_of(own.message_bytes_max, config, "endpoint.message-bytes-max");
     if (!produces && trp_ref_is_none(own.handler)) {
         own.handler = trp_self(ctx);
     }
@@ -403,40 +411,54 @@ message_drop(void *held)
 }
 
 trp_err
-trpi_endpoint_message_new(const trpi_endpoint *e, uint64_t exchange, uint64_t ack, trp_bytes body,
-                          const trp_endpoint_header *headers, uint32_t headers_count,
-                          trpi_endpoint_back *back, trpi_endpoint_slot slot, trp_msg **ret_msg)
+trpi_endpoint_message_bare(uint64_t exchange, trp_bytes body, const trp_endpoint_header *headers,
+                           uint32_t headers_count, trp_msg **ret_msg)
 {
-    const trp_endpoint_options *o = &e->args.options;
     trp_endpoint_header *copy = NULL;
-    trp_bytes given = TRP_BYTES_EMPTY;
     void *held;
-    trp_err err = o->incoming == NULL ? TRP_OK : o->incoming(o->transform_arg, body, &given);
-    if (o->incoming != NULL) {
-        trp_bytes_unref(&body);
-        body = given;
-    }
-    err = err == TRP_OK ? trpi_endpoint_headers_copy(headers, headers_count, &copy) : err;
+    trp_err err = trpi_endpoint_headers_copy(headers, headers_count, &copy);
     err = err != TRP_OK ? err
                         : trp_msg_new_held(&trp_endpoint_message_type, sizeof(held_message),
                                            message_drop, ret_msg, &held);
     if (err != TRP_OK) {
         trpi_free(copy);
-        trp_bytes_unref(&body);
         return err;
     }
     held_message *m = held;
     m->told.exchange = exchange;
-    m->told.ack = ack;
-    m->told.body = body;
+    m->told.body = trp_bytes_ref(body);
     m->told.headers_count = headers_count;
     m->told.headers = m->headers = copy;
-    m->slot = slot;
-    if (back != NULL) {
-        (void)atomic_fetch_add_explicit(&back->count, 1, memory_order_relaxed);
-        m->back = back;
-    }
     return TRP_OK;
+}
+
+trp_err
+trpi_endpoint_message_new(const trpi_endpoint *e, uint64_t exchange, uint64_t ack, trp_bytes body,
+                          const trp_endpoint_header *headers, uint32_t headers_count,
+                          trpi_endpoint_back *back, trpi_endpoint_slot slot, trp_msg **ret_msg)
+{
+    const trp_endpoint_options *o = &e->args.options;
+    trp_bytes given = TRP_BYTES_EMPTY;
+    trp_err err = o->incoming == NULL ? TRP_OK : o->incoming(o->transform_arg, body, &given);
+    if (o->incoming != NULL) {
+        trp_bytes_unref(&body);
+        body = given;
+    }
+    err = err != TRP_OK
+              ? err
+              : trpi_endpoint_message_bare(exchange, body, headers, headers_count, ret_msg);
+    trp_bytes_unref(&body);
+    if (err == TRP_OK) { /* it is not shared yet */
+        held_message *m =
+            (held_message *)(uintptr_t)trp_msg_held(*ret_msg, &trp_endpoint_message_type);
+        m->told.ack = ack;
+        m->slot = slot;
+        m->back = back;
+        if (back != NULL) {
+            (void)atomic_fetch_add_explicit(&back->count, 1, memory_order_relaxed);
+        }
+    }
+    return err;
 }
 
 void
@@ -452,7 +474,7 @@ trpi_endpoint_error_tell(trp_ctx *ctx, const trpi_endpoint *e, trp_ref to, uint6
     if (!trp_ref_is_none(to)) {
         trp_tell(ctx, to, &trp_endpoint_error_type, &error, sizeof error);
     }
-    if (!trp_ref_is_none(e->args.options.errors)) {
+    if (e != NULL && !trp_ref_is_none(e->args.options.errors)) {
         trp_tell(ctx, e->args.options.errors, &trp_endpoint_error_type, &error, sizeof error);
     }
 }
@@ -465,6 +487,7 @@ trpi_endpoint_send_drop(void *held)
     trpi_endpoint_send *send = held;
     trp_bytes_unref(&send->body);
     trpi_free(send->headers);
+    trpi_free(send->uri);
 }
 
 trp_err
@@ -475,20 +498,27 @@ trpi_endpoint_outgoing(const trpi_endpoint *e, trp_bytes body, trp_bytes *ret_bo
     return o->outgoing == NULL ? TRP_OK : o->outgoing(o->transform_arg, body, ret_body);
 }
 
-/* Make the message of a send, or of a reply. */
-static trp_err
-send_make(trp_type *type, trp_bytes body, const trp_endpoint_header *headers,
-          uint32_t headers_count, uint64_t ack, trp_msg **ret_msg)
+trp_err
+trpi_endpoint_send_make(trp_type *type, const char *uri, trp_bytes body,
+                        const trp_endpoint_header *headers, uint32_t headers_count, uint64_t ack,
+                        trp_msg **ret_msg)
 {
     trp_endpoint_header *copy = NULL;
+    size_t uri_bytes = uri != NULL ? strlen(uri) + 1 : 0;
+    char *own = NULL;
     void *held;
     trp_err err = trp_protocol_register(&trp_endpoint_protocol);
     err = err == TRP_OK ? trpi_endpoint_headers_copy(headers, headers_count, &copy) : err;
+    if (err == TRP_OK && uri != NULL) {
+        own = trpi_alloc(uri_bytes);
+        err = own == NULL ? TRP_ENOMEM : TRP_OK;
+    }
     err = err != TRP_OK ? err
                         : trp_msg_new_held(type, sizeof(trpi_endpoint_send),
                                            trpi_endpoint_send_drop, ret_msg, &held);
     if (err != TRP_OK) {
         trpi_free(copy);
+        trpi_free(own);
         return err;
     }
     trpi_endpoint_send *send = held;
@@ -496,6 +526,7 @@ send_make(trp_type *type, trp_bytes body, const trp_endpoint_header *headers,
     send->body = trp_bytes_ref(body);
     send->headers = copy;
     send->headers_count = headers_count;
+    send->uri = uri != NULL ? memcpy(own, uri, uri_bytes) : NULL;
     return TRP_OK;
 }
 
@@ -504,9 +535,9 @@ trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
                   const trp_endpoint_header *headers, uint32_t headers_count, uint64_t ack)
 {
     trp_msg *msg;
-    trp_err err =
-        ctx == NULL ? TRP_EINVAL
-                    : send_make(&trpi_endpoint_send_type, body, headers, headers_count, ack, &msg);
+    trp_err err = ctx == NULL ? TRP_EINVAL
+                              : trpi_endpoint_send_make(&trpi_endpoint_send_type, NULL, body,
+                                                        headers, headers_count, ack, &msg);
     if (err == TRP_OK) {
         trp_send(ctx, producer, msg);
     }
@@ -519,8 +550,8 @@ trp_endpoint_reply(trp_ctx *ctx, trp_ref consumer, uint64_t exchange, trp_bytes 
 {
     trp_msg *msg;
     trp_err err = ctx == NULL ? TRP_EINVAL
-                              : send_make(&trpi_endpoint_reply_type, body, headers, headers_count,
-                                          exchange, &msg);
+                              : trpi_endpoint_send_make(&trpi_endpoint_reply_type, NULL, body,
+                                                        headers, headers_count, exchange, &msg);
     if (err == TRP_OK) {
         trp_send(ctx, consumer, msg);
     }

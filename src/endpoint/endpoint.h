@@ -42,6 +42,7 @@ typedef struct trpi_endpoint_send {
     trp_bytes body;
     uint32_t headers_count;
     trp_endpoint_header *headers; /* one block with their texts; NULL: none */
+    char *uri;                    /* of trp_endpoint_send_to(); NULL */
 } trpi_endpoint_send;
 
 /* A protocol, or one half of it: two entries of one name consume and produce, each in a file of
@@ -74,7 +75,7 @@ typedef struct trpi_scheme {
 
 extern const trpi_scheme trpi_scheme_timer, trpi_scheme_file, trpi_scheme_exec, trpi_scheme_tcp_in,
     trpi_scheme_tcp_out, trpi_scheme_udp_in, trpi_scheme_udp_out, trpi_scheme_http_client,
-    trpi_scheme_https_client;
+    trpi_scheme_https_client, trpi_scheme_actor;
 /* Find the scheme of a URI and check its options. Errors, with a sentence. */
 trp_err trpi_scheme_find(const trpi_uri *uri, bool produces, const trpi_scheme **ret_scheme,
                          char ret_reason[TRP_ENDPOINT_REASON_BYTES]);
@@ -133,7 +134,16 @@ trp_err trpi_endpoint_message_new(const trpi_endpoint *e, uint64_t exchange, uin
 /* Copy headers into one block. Errors: TRP_ENOMEM; TRP_EINVAL (too many, or too long). */
 trp_err trpi_endpoint_headers_copy(const trp_endpoint_header *headers, uint32_t count,
                                    trp_endpoint_header **ret_headers);
+/* Make one for a handler that is no consumer's. Borrows body and headers. Errors: as above. */
+trp_err trpi_endpoint_message_bare(uint64_t exchange, trp_bytes body,
+                                   const trp_endpoint_header *headers, uint32_t headers_count,
+                                   trp_msg **ret_msg);
+/* Make the message of a send, or of a reply. Borrows all. Errors: TRP_ENOMEM; TRP_EINVAL. */
+trp_err trpi_endpoint_send_make(trp_type *type, const char *uri, trp_bytes body,
+                                const trp_endpoint_header *headers, uint32_t headers_count,
+                                uint64_t ack, trp_msg **ret_msg);
 void trpi_endpoint_send_drop(void *held); /* of trpi_endpoint_send_type */
+/* e: NULL, if it is of none. */
 void trpi_endpoint_error_tell(trp_ctx *ctx, const trpi_endpoint *e, trp_ref to, uint64_t ack,
                               uint64_t exchange, trp_err err, const char *reason);
 /* Read the arguments and find the scheme, in pre_start. Errors, with e->reason. */

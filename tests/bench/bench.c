@@ -197,12 +197,13 @@ bench_tell_i64(trp_system *system, trp_ref to, int64_t value)
 static const bench_workload *
 workload_find(const char *name)
 {
-    const bench_workload *const tables[] = {
-        bench_pairs,     bench_flood,   bench_text,    bench_many,    bench_create,
-        bench_raw,       bench_journal, bench_sockets, bench_remote,  bench_slow,
-        bench_strangers, bench_handoff, bench_entity,  bench_client,  bench_machine,
-        bench_transfer,  bench_flow,    bench_pubsub,  bench_observe, bench_strangers_http
-    };
+    const bench_workload *const tables[] = { bench_pairs,    bench_flood,          bench_text,
+                                             bench_many,     bench_create,         bench_raw,
+                                             bench_journal,  bench_sockets,        bench_remote,
+                                             bench_slow,     bench_strangers,      bench_handoff,
+                                             bench_entity,   bench_client,         bench_machine,
+                                             bench_transfer, bench_flow,           bench_pubsub,
+                                             bench_observe,  bench_strangers_http, bench_endpoint };
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         for (const bench_workload *w = tables[i]; w != NULL && w->name != NULL; w++) {

@@ -31,6 +31,7 @@ extern const bench_workload bench_journal[];
 extern const bench_workload bench_entity[];
 extern const bench_workload bench_machine[];
 extern const bench_workload bench_transfer[];
+extern const bench_workload bench_endpoint[];
 extern const bench_workload bench_flow[];
 extern const bench_workload bench_sockets[];
 extern const bench_workload bench_remote[]

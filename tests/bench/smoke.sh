@@ -49,6 +49,7 @@ smoke chameneos 20000 rate:meetings/s
 smoke forkjoin_throughput 60000 rate:messages/s
 smoke fsm $((1000000 / sanitized)) plain:ns machine:ns ratio:x # the clock of a process has a resolution of 4 ms
 smoke flow 20000 start:ns wait:ns
+smoke endpoint $((20000 / sanitized)) in:messages/s out:messages/s
 smoke agent 20000 rate:changes/s read:reads/s lock:changes/s
 smoke stm 20000 rate:transfers/s lock:transfers/s
 smoke bigpayload 10000 rate:messages/s

@@ -181,6 +181,7 @@ tests_unit_io_io_tests_SOURCES = \
 check_PROGRAMS += tests/unit/endpoint/endpoint_tests
 tests_unit_endpoint_endpoint_tests_LDADD = $(unit_ldadd)
 tests_unit_endpoint_endpoint_tests_SOURCES = \
+	tests/unit/endpoint/actor_test.c \
 	tests/unit/endpoint/consumer_test.c \
 	tests/unit/endpoint/http_client_test.c \
 	tests/unit/endpoint/nng_address_test.c \

@@ -451,7 +451,6 @@ trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, siz
 {
     trp_ref ref;
     trp_err err;
-
     TRPI_USE(ctx);
     err = type == NULL ? TRP_EINVAL : ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
     if (err == TRP_OK) {
@@ -465,11 +464,21 @@ trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, siz
 }
 
 trp_err
+trpi_ask_msg(trp_ctx *ctx, trp_ref to, trp_msg *msg, uint32_t ms, trp_reply_fn fn, void *arg)
+{
+    trp_ref ref;
+    trp_err err = ask_begin(ctx, FOR_REPLY, to, ms, fn, arg, &ref);
+    if (err == TRP_OK) {
+        trpi_send_as(ctx, to, ref, msg);
+    }
+    return err;
+}
+
+trp_err
 trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms, trp_reply_fn fn, void *arg)
 {
     trp_ref promise_ref;
     trp_err err;
-
     TRPI_USE(ctx);
     if (trp_ref_is_none(ref)) {
         return TRP_EINVAL;
@@ -494,7 +503,6 @@ identify_path(trp_ctx *ctx, trp_ref anchor, const char *path, trp_ref promise_re
     trp_msg *msg = trpi_msg_make(ctx->cache, nobody, promise_ref, &trp_identify_type, &question,
                                  sizeof question);
     trp_err err;
-
     if (msg == NULL) {
         return TRP_ENOMEM;
     }
@@ -510,7 +518,6 @@ trp_resolve(trp_ctx *ctx, const char *path, uint32_t timeout_ms, trp_reply_fn fn
 {
     trp_ref promise_ref;
     trp_err err;
-
     TRPI_USE(ctx);
     if (path == NULL) {
         return TRP_EINVAL;
@@ -550,7 +557,6 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **r
     trpi_handling handling;
     trpi_trailer room;
     trp_err err;
-
     if (data == NULL || cell->extra == NULL ||
         !trpi_ref_map_remove(&cell->extra->asks, data->promise, &found)) {
         trpi_ask_late(ctx, msg); /* the instance that asked has ended */
@@ -717,7 +723,6 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     waiter *w;
     trp_ctx *ctx;
     trp_err err;
-
     if (!trpi_system_is_valid(system)) {
         return TRP_EINVAL;
     }

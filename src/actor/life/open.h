@@ -186,6 +186,9 @@ bool trpi_node_is_watched(trp_system *system, uint32_t node);
 /* How many watches of actors here does `node` have? */
 uint32_t trpi_node_watches(trp_system *system, uint32_t node);
 
+/* Ask by a message that was made: as trp_ask(). Takes msg, on success only. Thread: actor. */
+trp_err trpi_ask_msg(trp_ctx *ctx, trp_ref to, trp_msg *msg, uint32_t timeout_ms, trp_reply_fn fn,
+                     void *arg);
 /* Return whether ref stands for an ask of this system that waits for its answer: it takes one.
  * Thread: any, in a run or entered. */
 bool trpi_ref_is_ask(trp_system *system, trp_ref ref);
