@@ -150,7 +150,7 @@ static void
 a_slow_server_is_given_up(void)
 {
     trp_system *system = client_start("");
-    k.options.timeout_ms = 200;
+    k.options.timeout_ms = 1000;
     keeper_start(system, &k);
     keeper_do(system, &k, send_nothing);
     int fd = accept(listener, NULL, NULL);

@@ -203,7 +203,7 @@ connections_have_a_bound(void)
 static void
 a_slow_handler_stops_the_peer(void)
 {
-    enum { LINES = 40000 };
+    enum { LINES = 400000 }; /* more than any buffer of the kernel */
     static const char line[] = "0123456789012345678901234567890123456789012345678\n";
     trp_system *system = consumer_start("", 0);
     k.options.pending_max = 2;
@@ -344,7 +344,7 @@ a_late_reply_is_nobodys(void)
     UNIT_EQUAL(listen(listener, 5), 0);
     keeper_init(&k, "p", true);
     snprintf(k.uri, sizeof k.uri, "tcp:127.0.0.1:%d?reply=1&retry=50", port);
-    k.options.timeout_ms = 200;
+    k.options.timeout_ms = 1000;
     keeper_start(system, &k);
     int first = accept(listener, NULL, NULL);
     keeper_do(system, &k, send_one);

@@ -91,7 +91,7 @@ datagrams_are_sent_and_replied_to(void)
     system = stage_open();
     keeper_init(&other, "p", true);
     snprintf(other.uri, sizeof other.uri, "udp:127.0.0.1:%d?reply=1", port);
-    other.options.timeout_ms = 300;
+    other.options.timeout_ms = 1000;
     keeper_start(system, &other);
     keeper_do(system, &other, send_two);
     UNIT_EQUAL(recvfrom(fd, data, sizeof data, 0, (struct sockaddr *)&from, &bytes), 3);
