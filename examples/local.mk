@@ -251,3 +251,6 @@ examples_agent_LDADD = libtroupe.la
 example_programs += examples/coordinated
 examples_coordinated_SOURCES = examples/coordinated.c
 examples_coordinated_LDADD = libtroupe.la
+example_programs += examples/proxy
+examples_proxy_SOURCES = examples/proxy.c
+examples_proxy_LDADD = libtroupe.la

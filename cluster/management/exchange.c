@@ -124,24 +124,6 @@ trpi_exchange_orders_wait(const trpi_management *m)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static const char *
-method_of(trpi_management *m, struct lws *wsi)
-{
-    static const struct {
-        enum lws_token_indexes token;
-        const char *name;
-    } methods[] = { { WSI_TOKEN_GET_URI, "GET" },         { WSI_TOKEN_POST_URI, "POST" },
-                    { WSI_TOKEN_PUT_URI, "PUT" },         { WSI_TOKEN_DELETE_URI, "DELETE" },
-                    { WSI_TOKEN_HEAD_URI, "HEAD" },       { WSI_TOKEN_PATCH_URI, "PATCH" },
-                    { WSI_TOKEN_OPTIONS_URI, "OPTIONS" }, { WSI_TOKEN_CONNECT, "CONNECT" } };
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
-        if (m->lws->lws_hdr_total_length(wsi, methods[i].token) > 0) {
-            return methods[i].name;
-        }
-    }
-    return "UNKNOWN";
-}
-
 /* Copy a header. *ret_text: NULL if it is absent. false: it is too long. */
 static bool
 header_take(trpi_management *m, struct lws *wsi, enum lws_token_indexes token, char *text,
@@ -280,7 +262,7 @@ request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path
     }
     memcpy(x->path, path, path_bytes);
     x->path[path_bytes] = '\0';
-    x->request.method = method_of(m, x->wsi);
+    x->request.method = trpi_lws_method(m->lws, x->wsi);
     x->request.path = x->path;
     x->request.query = x->query;
     x->request.host = found[TRPI_HEADER_HOST];

@@ -9,6 +9,9 @@
  *   server-S4  The library's SSL_CTX is changed by the server's thread, which also makes all
  *       sessions of it, after its opener; to files that were read and checked as a whole.
  *       (trpi_management_tls_take)
+ *   server-S5  OpenSSL alone judges clients' certificates: the library's own callback finds its
+ *       connection by a number of the process that each new context, as of an endpoint, changes,
+ *       and crashes without.                                                 (context_make)
  *   server-S3  The thread takes no signal; SIGPIPE, which libwebsockets ignores for the whole
  *       process, is as the program had it.                                   (context_make)
  * Limits.  connections_max; request_ms for a connection as a whole; one request a connection.
@@ -180,6 +183,9 @@ context_make(trpi_management *m, const trpi_management_options *options,
                        options->bind, options->port,
                        reason != 0 ? strerror(reason) : "another program has the port");
         return TRP_EADDRINUSE;
+    }
+    if (m->ssl_ctx != NULL && options->ca[0] != '\0') { /* server-S5 */
+        trpi_tls_verify_own(m->ssl_ctx, TRPI_TLS_PEER_OPTIONAL);
     }
     m->port = (uint16_t)m->lws->lws_get_vhost_listen_port(host);
     return TRP_OK;

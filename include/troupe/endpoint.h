@@ -24,6 +24,15 @@
  *     http://HOST/PATH?method=M&parallel=N&redirects=N&connect-timeout=MS
  *     https://HOST/PATH?ca=FILE&cert=FILE&key=FILE&...
  *                                               producer: a request; the answer is the reply
+ *     http://HOST:PORT/PATH?prefix=1&connections=N&headers=BYTES&idle=MS&header=NAME
+ *     https://HOST:PORT/PATH?cert=FILE&key=FILE&ca=FILE&...
+ *                                               consumer: each request; the reply is the response
+ *     ws://HOST:PORT/PATH?prefix=1&connections=N&headers=BYTES&idle=MS&origin=URL
+ *     wss://HOST:PORT/PATH?cert=FILE&key=FILE&ca=FILE&...
+ *                                               consumer: each message of each WebSocket
+ *     ws://HOST:PORT/PATH?query=TEXT&text=1&idle=MS
+ *     wss://HOST:PORT/PATH?ca=FILE&cert=FILE&key=FILE&...
+ *                                               producer: a message; the next one is the reply
  *
  * %20 and the like stand for other characters. An endpoint is a child of the actor that opens it:
  * that supervises it, a restarted one opens again, and it ends by trp_stop(), with its parent or

@@ -52,4 +52,22 @@ trpi_lws_get(char *why, size_t why_bytes)
     return &functions;
 }
 
+const char *
+trpi_lws_method(const trpi_lws *lws, struct lws *wsi)
+{
+    static const struct {
+        enum lws_token_indexes token;
+        const char *name;
+    } methods[] = { { WSI_TOKEN_GET_URI, "GET" },         { WSI_TOKEN_POST_URI, "POST" },
+                    { WSI_TOKEN_PUT_URI, "PUT" },         { WSI_TOKEN_DELETE_URI, "DELETE" },
+                    { WSI_TOKEN_HEAD_URI, "HEAD" },       { WSI_TOKEN_PATCH_URI, "PATCH" },
+                    { WSI_TOKEN_OPTIONS_URI, "OPTIONS" }, { WSI_TOKEN_CONNECT, "CONNECT" } };
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        if (lws->lws_hdr_total_length(wsi, methods[i].token) > 0) {
+            return methods[i].name;
+        }
+    }
+    return "UNKNOWN";
+}
+
 #endif

@@ -16,10 +16,13 @@
 #define TRPI_LWS_FUNCTIONS(F)                                                                      \
     F(lws_callback_on_writable)                                                                    \
     F(lws_cancel_service)                                                                          \
+    F(lws_client_connect_via_info)                                                                 \
+    F(lws_close_reason)                                                                            \
     F(lws_context_destroy)                                                                         \
     F(lws_context_user)                                                                            \
     F(lws_create_context)                                                                          \
     F(lws_create_vhost)                                                                            \
+    F(lws_frame_is_binary)                                                                         \
     F(lws_get_context)                                                                             \
     F(lws_get_library_version)                                                                     \
     F(lws_get_opaque_user_data)                                                                    \
@@ -30,12 +33,18 @@
     F(lws_hdr_custom_copy)                                                                         \
     F(lws_hdr_custom_length)                                                                       \
     F(lws_hdr_total_length)                                                                        \
+    F(lws_http_transaction_completed)                                                              \
+    F(lws_is_final_fragment)                                                                       \
+    F(lws_is_first_fragment)                                                                       \
+    F(lws_remaining_packet_payload)                                                                \
+    F(lws_rx_flow_control)                                                                         \
     F(lws_service)                                                                                 \
     F(lws_set_log_level)                                                                           \
     F(lws_set_opaque_user_data)                                                                    \
     F(lws_set_timeout)                                                                             \
     F(lws_set_timer_usecs)                                                                         \
     F(lws_tls_peer_cert_info)                                                                      \
+    F(lws_token_to_string)                                                                         \
     F(lws_write)
 
 typedef struct trpi_lws {
@@ -44,6 +53,8 @@ typedef struct trpi_lws {
 
 /* Load it, once a process. NULL: it cannot be, and why says what to install. Thread: any. */
 const trpi_lws *trpi_lws_get(char *why, size_t why_bytes);
+/* Return the method of a request whose headers are here; "UNKNOWN": another one. Static. */
+const char *trpi_lws_method(const trpi_lws *lws, struct lws *wsi);
 
 #endif
 #endif

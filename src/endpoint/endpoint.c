@@ -56,7 +56,10 @@ static const trpi_scheme *const schemes[] = { &trpi_scheme_timer,        &trpi_s
                                               &trpi_scheme_exec,         &trpi_scheme_tcp_in,
                                               &trpi_scheme_tcp_out,      &trpi_scheme_udp_in,
                                               &trpi_scheme_udp_out,      &trpi_scheme_http_client,
-                                              &trpi_scheme_https_client, &trpi_scheme_actor };
+                                              &trpi_scheme_http_server,  &trpi_scheme_https_client,
+                                              &trpi_scheme_https_server, &trpi_scheme_ws_client,
+                                              &trpi_scheme_ws_server,    &trpi_scheme_wss_client,
+                                              &trpi_scheme_wss_server,   &trpi_scheme_actor };
 
 static const char *const *
 options_of(const trpi_scheme *scheme, bool produces)

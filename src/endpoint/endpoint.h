@@ -76,6 +76,8 @@ typedef struct trpi_scheme {
 extern const trpi_scheme trpi_scheme_timer, trpi_scheme_file, trpi_scheme_exec, trpi_scheme_tcp_in,
     trpi_scheme_tcp_out, trpi_scheme_udp_in, trpi_scheme_udp_out, trpi_scheme_http_client,
     trpi_scheme_https_client, trpi_scheme_actor;
+extern const trpi_scheme trpi_scheme_http_server, trpi_scheme_https_server, trpi_scheme_ws_server,
+    trpi_scheme_wss_server, trpi_scheme_ws_client, trpi_scheme_wss_client;
 /* Find the scheme of a URI and check its options. Errors, with a sentence. */
 trp_err trpi_scheme_find(const trpi_uri *uri, bool produces, const trpi_scheme **ret_scheme,
                          char ret_reason[TRP_ENDPOINT_REASON_BYTES]);

@@ -426,3 +426,12 @@ trpi_tls_context_lend(const trpi_tls_context *context, void *ssl_ctx)
     SSL_CTX_set_client_CA_list(to, copy); /* takes it */
     return TRP_OK;
 }
+
+void
+trpi_tls_verify_own(void *ssl_ctx, trpi_tls_peer peer)
+{
+    int mode = peer == TRPI_TLS_PEER_REQUIRED   ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT
+               : peer == TRPI_TLS_PEER_OPTIONAL ? SSL_VERIFY_PEER
+                                                : SSL_VERIFY_NONE;
+    SSL_CTX_set_verify(ssl_ctx, mode, NULL);
+}

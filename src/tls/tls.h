@@ -100,6 +100,9 @@ void trpi_tls_context_info(const trpi_tls_context *context, const char *host,
  * are open keep theirs. Errors: TRP_ENOMEM; then some may be the new ones. Thread: the one that
  * begins that server's connections. */
 trp_err trpi_tls_context_lend(const trpi_tls_context *context, void *ssl_ctx);
+/* Let OpenSSL alone judge the certificates of another context's clients, in place of a callback of
+ * the library that it belongs to. Thread: as trpi_tls_context_lend(). */
+void trpi_tls_verify_own(void *ssl_ctx, trpi_tls_peer peer);
 
 /* Copy options with all their texts. Errors: TRP_ENOMEM; nothing is copied then. */
 trp_err trpi_tls_options_copy(trpi_tls_options *to, const trpi_tls_options *from);

@@ -16,6 +16,9 @@ tests_system_node_run_program_LDADD = libtroupe.la
 test_programs += tests/system/tls_lines
 tests_system_tls_lines_SOURCES = tests/system/tls_lines.c
 tests_system_tls_lines_LDADD = $(TEST_LDADD)
+test_programs += tests/system/web
+tests_system_web_SOURCES = tests/system/web.c
+tests_system_web_LDADD = $(TEST_LDADD)
 test_programs += tests/system/journal_postgres
 tests_system_journal_postgres_SOURCES = tests/system/journal_postgres.c \
 	tests/system/journal_postgres_delete.c

@@ -192,7 +192,10 @@ tests_unit_endpoint_endpoint_tests_SOURCES = \
 	tests/unit/endpoint/producer_test.c \
 	tests/unit/endpoint/tcp_test.c \
 	tests/unit/endpoint/udp_test.c \
-	tests/unit/endpoint/uri_test.c
+	tests/unit/endpoint/uri_test.c \
+	tests/unit/endpoint/web_server_test.c \
+	tests/unit/endpoint/web_socket_test.c \
+	tests/unit/endpoint/web_text_test.c
 
 EXTRA_tests_unit_endpoint_endpoint_tests_DEPENDENCIES = tests/unit/endpoint/nng_peer$(EXEEXT)
 test_programs += tests/unit/endpoint/nng_peer
