@@ -212,18 +212,18 @@ length_take(trpi_management *m, struct lws *wsi, size_t *ret_bytes)
     return true;
 }
 
-/* NULL: there is none, or it is none of ours. */
+/* Copy a header that the library has no number for; name ends with a colon. NULL: there is none, or
+ * it is too long. */
 static const char *
-event_id_take(trpi_management *m, trpi_exchange *x)
+custom_take(trpi_management *m, trpi_exchange *x, const char *name, char *text, size_t text_bytes)
 {
-    static const char name[] = "last-event-id:";
-    int bytes = m->lws->lws_hdr_custom_length(x->wsi, name, sizeof name - 1);
-    if (bytes <= 0 || (size_t)bytes >= sizeof x->last_event_id ||
-        m->lws->lws_hdr_custom_copy(x->wsi, x->last_event_id, sizeof x->last_event_id, name,
-                                    sizeof name - 1) < 0) {
+    int name_bytes = (int)strlen(name);
+    int bytes = m->lws->lws_hdr_custom_length(x->wsi, name, name_bytes);
+    if (bytes <= 0 || (size_t)bytes >= text_bytes ||
+        m->lws->lws_hdr_custom_copy(x->wsi, text, (int)text_bytes, name, name_bytes) < 0) {
         return NULL;
     }
-    return x->last_event_id;
+    return text;
 }
 
 /* Find our cookie among those that the browser has for this host, ports of other programs included:
@@ -271,7 +271,10 @@ request_take(trpi_management *m, trpi_exchange *x, const char *path, size_t path
     x->request.content_type = found[TRPI_HEADER_CONTENT_TYPE];
     x->request.accept = found[TRPI_HEADER_ACCEPT];
     x->request.transfer_encoding = found[TRPI_HEADER_TRANSFER_ENCODING];
-    x->request.last_event_id = event_id_take(m, x);
+    x->request.last_event_id =
+        custom_take(m, x, "last-event-id:", x->last_event_id, sizeof x->last_event_id);
+    x->request.traceparent =
+        custom_take(m, x, "traceparent:", x->traceparent, sizeof x->traceparent);
     x->is_head = strcmp(x->request.method, "HEAD") == 0;
     certificate_take(m, x);
     session_take(m, x);

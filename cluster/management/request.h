@@ -22,6 +22,7 @@
 #define TRPI_MANAGEMENT_TOKEN_BYTES_MAX 256u    /* of a bearer token */
 #define TRPI_MANAGEMENT_TOKEN_BYTES_MIN 32u     /* a shorter one could be guessed */
 #define TRPI_MANAGEMENT_TOKENS_MAX 16u          /* in one file */
+#define TRPI_MANAGEMENT_TRACEPARENT_BYTES 128u  /* of one, with its NUL; a longer one is ignored */
 #define TRPI_MANAGEMENT_DIGEST_BYTES 32u        /* of a token, as it is kept */
 #define TRPI_MANAGEMENT_COMMAND_BYTES_MAX 8192u /* of a request to the node */
 
@@ -37,6 +38,7 @@ typedef struct trpi_management_request {
     const char *transfer_encoding; /* header: no body is taken with one */
     const char *last_event_id;     /* header: of a reader that comes back */
     const char *session;           /* our cookie of the Cookie header */
+    const char *traceparent;       /* header: of W3C Trace Context */
     const uint8_t *body;
     size_t body_bytes;
     const char *certificate; /* common name of the client's certificate, whose chain has been

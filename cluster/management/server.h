@@ -42,6 +42,7 @@ typedef struct trpi_exchange {
     char path[TRPI_MANAGEMENT_PATH_BYTES_MAX + 2], query[TRPI_MANAGEMENT_QUERY_BYTES_MAX + 2];
     char headers[TRPI_HEADERS][TRPI_EXCHANGE_TEXT_BYTES];
     char last_event_id[TRPI_MANAGEMENT_EVENT_ID_BYTES];
+    char traceparent[TRPI_MANAGEMENT_TRACEPARENT_BYTES];
     char certificate[256];
     char session[TRPI_MANAGEMENT_SECRET_TEXT];
     char from[128];

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <troupe/trace.h>
+
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/units.h"
@@ -97,6 +99,17 @@ message_add(trpi_management_plan *plan, const trpi_management_request *request, 
     return true;
 }
 
+/* Add the trace that the request continues. One that cannot be read is ignored, and so is one whose
+ * sender does not record it (W3C Trace Context, 3.2 and 4.2). false: no memory. */
+static bool
+trace_add(cJSON *command, const trpi_management_request *request)
+{
+    trp_trace trace;
+    return request->traceparent == NULL ||
+           trp_trace_parse(request->traceparent, &trace) != TRP_OK ||
+           trpi_json_add_text(command, "traceparent", request->traceparent);
+}
+
 /* Read how long to wait for an answer; absent: 0. false: refused. */
 static bool
 ask_take(trpi_management_plan *plan, const trpi_management_request *request, uint32_t *ret_ms)
@@ -127,7 +140,8 @@ trpi_management_tell_make(trpi_management_plan *plan, const trpi_management_requ
     (void)snprintf(path, sizeof path, "/%s", plan->subject);
     bool ok = trpi_json_add_text(command, "cmd", ask_ms > 0 ? "ask" : "send") &&
               trpi_json_add_text(command, "path", path) &&
-              (ask_ms == 0 || trpi_json_add_i64(command, "timeoutMs", ask_ms));
+              (ask_ms == 0 || trpi_json_add_i64(command, "timeoutMs", ask_ms)) &&
+              trace_add(command, request);
     if (!ok) {
         plan_stop(plan, 500, "no-memory", NULL);
     } else if (message_add(plan, request, command)) { /* tell-T1 */

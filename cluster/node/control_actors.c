@@ -235,6 +235,13 @@ reply_give(trp_node *node, trpi_call *call, const char *from, double elapsed_ms,
     trpi_call_answer(call, reply);
 }
 
+/* The trace that a message from outside continues; NULL: none. */
+static const trp_trace *
+trace_of(const trpi_call *call)
+{
+    return call->request.has_trace ? &call->request.trace : NULL;
+}
+
 /* ---- entities: a path without a host (FUTURE-20) --------------------------------------------- */
 
 #define ENTITY_PREFIX "/cluster/"
@@ -279,7 +286,8 @@ entity_send(trp_node *node, trpi_call *call, const message *m)
     if (!entity_parse(node, call, "send", &entity)) {
         return;
     }
-    trp_err err = trp_system_entity_tell(node->system, &entity, m->type, m->payload, m->bytes);
+    trp_err err = trpi_system_entity_tell(node->system, &entity, trace_of(call), m->type,
+                                          m->payload, m->bytes);
     if (err != TRP_OK) {
         refuse_err(node, call, err, call->request.path);
         return;
@@ -300,9 +308,10 @@ entity_ask(trp_node *node, trpi_call *call, const message *m)
     }
     uint64_t before_ns = trpi_call_elapsed_ns(call);
     uint32_t left_ms = trpi_call_left_ms(call);
-    trp_err err = left_ms == 0 ? TRP_ETIMEDOUT
-                               : trp_system_entity_ask(node->system, &entity, m->type, m->payload,
-                                                       m->bytes, left_ms, &answer);
+    trp_err err = left_ms == 0
+                      ? TRP_ETIMEDOUT
+                      : trpi_system_entity_ask(node->system, &entity, trace_of(call), m->type,
+                                               m->payload, m->bytes, left_ms, &answer);
     if (err == TRP_ETIMEDOUT || err == TRP_ECLOSED) {
         refuse_err(node, call, err, path);
     } else if (err != TRP_OK) {
@@ -321,7 +330,7 @@ void
 trpi_node_serve_send(trp_node *node, trpi_call *call)
 {
     target to;
-    trp_ref ref;
+    trp_ref ref, nobody = TRP_REF_NONE;
     message m;
     char path[PATH_TEXT_BYTES];
     if (!message_make(call, &m)) {
@@ -336,7 +345,8 @@ trpi_node_serve_send(trp_node *node, trpi_call *call)
     if (may && trpi_call_wanted(call) != TRP_OK) {
         trpi_call_refuse_order(call, TRP_ECANCELED, "send");
     } else if (may) {
-        trp_system_tell(node->system, ref, m.type, m.payload, m.bytes);
+        trp_system_tell_traced(node->system, ref, nobody, trace_of(call), m.type, m.payload,
+                               m.bytes);
         cJSON *reply = trpi_call_reply();
         (void)trpi_json_add_text(reply, "path", full_path(node, &to, ref, path, sizeof path));
         trpi_call_answer(call, reply);
@@ -393,7 +403,7 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     uint64_t before_ns = trpi_call_elapsed_ns(call);
     uint32_t left_ms = trpi_call_left_ms(call);
     trp_err err = left_ms ? trpi_system_ask_whole(node->system, ref, m.type, m.payload, m.bytes,
-                                                  left_ms, &answer)
+                                                  trace_of(call), left_ms, &answer)
                           : TRP_ETIMEDOUT;
     double elapsed_ms = (double)(trpi_call_elapsed_ns(call) - before_ns) / 1e6;
     (void)full_path(node, &to, ref, path, sizeof path);

@@ -235,11 +235,31 @@ types_take(trpi_control_request *request, trpi_control_refusal *refusal)
     return TRP_OK;
 }
 
+/* The trace of a message; one that is not sampled is none. */
+static trp_err
+traceparent_take(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    const char *text = NULL;
+    trp_err err = text_take(request->json, "traceparent", &text, refusal);
+    if (err != TRP_OK || text == NULL) {
+        return err;
+    }
+    err = trp_trace_parse(text, &request->trace);
+    request->has_trace = err == TRP_OK;
+    return err == TRP_EINVAL
+               ? field_refuse(refusal, "traceparent", "it is none of W3C Trace Context")
+               : TRP_OK;
+}
+
 static trp_err
 payload_take(trpi_control_request *request, trpi_control_refusal *refusal)
 {
     const char *base64 = NULL;
     trp_err err = text_take(request->json, "base64", &base64, refusal);
+    if (err != TRP_OK) {
+        return err;
+    }
+    err = traceparent_take(request, refusal);
     if (err != TRP_OK) {
         return err;
     }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <troupe/base.h>
+#include <troupe/trace.h>
 
 #include "base/json.h"
 
@@ -88,6 +89,8 @@ typedef struct trpi_control_request {
     const char *direction, *rule; /* fault; direction is never NULL there */
     const char *type;
     const char *text;
+    bool has_trace;   /* send, ask: */
+    trp_trace trace;  /* that the message continues */
     uint8_t *payload; /* decoded base64; NULL without */
     size_t payload_bytes;
     const char *addresses[TRPI_CONTROL_ADDRESSES_MAX];

@@ -368,7 +368,7 @@ service_ask(via *v)
     uint32_t left = left_ms(v);
     trp_err err = left == 0 ? TRP_ETIMEDOUT
                             : trpi_system_ask_whole(v->system, v->service, v->type, v->payload,
-                                                    v->bytes, left, &answer);
+                                                    v->bytes, NULL, left, &answer);
     double elapsed_ms = (double)(now_ns(v) - before_ns) / 1e6;
     if (err != TRP_OK) {
         (void)refuse_failure(v, err, answer);

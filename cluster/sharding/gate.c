@@ -375,8 +375,9 @@ trp_entity_ask(trp_ctx *ctx, const trp_entity *entity, const trp_type *type, con
 }
 
 trp_err
-trp_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_type *type,
-                      const void *payload, size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
+trpi_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_trace *trace,
+                       const trp_type *type, const void *payload, size_t bytes, uint32_t timeout_ms,
+                       trp_msg **ret_reply)
 {
     if (system == NULL || ret_reply == NULL) {
         return TRP_EINVAL;
@@ -386,9 +387,23 @@ trp_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_ty
     trp_err err;
     char *question = question_make(sharding, entity, type, payload, bytes, &all, &err);
     if (question != NULL) {
-        err = trp_system_ask(system, sharding->gate, &trpi_entity_envelope_type, question, all,
-                             timeout_ms, ret_reply);
+        trp_msg *reply = NULL;
+        err = trpi_system_ask_whole(system, sharding->gate, &trpi_entity_envelope_type, question,
+                                    all, trace, timeout_ms, &reply);
+        if (err == TRP_OK) {
+            *ret_reply = reply;
+        } else {
+            trp_msg_free(reply);
+        }
         trpi_free(question);
     }
     return err;
+}
+
+trp_err
+trp_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_type *type,
+                      const void *payload, size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
+{
+    return trpi_system_entity_ask(system, entity, NULL, type, payload, bytes, timeout_ms,
+                                  ret_reply);
 }

@@ -63,6 +63,14 @@ typedef struct trpi_sharding_place { /* of an entity, as this node knows it */
     bool known, here, moves;
     bool alive; /* here, and it has started */
 } trpi_sharding_place;
+/* Do as trp_system_entity_tell and trp_system_entity_ask, as part of this trace; NULL: of none.
+ * Thread: as those. */
+trp_err trpi_system_entity_tell(trp_system *system, const trp_entity *entity,
+                                const trp_trace *trace, const trp_type *type, const void *payload,
+                                size_t bytes);
+trp_err trpi_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_trace *trace,
+                               const trp_type *type, const void *payload, size_t bytes,
+                               uint32_t timeout_ms, trp_msg **ret_reply);
 /* Errors: TRP_ENOENT (the type is not started here), TRP_EINVAL (id). Thread: any. */
 trp_err trpi_sharding_find(trp_system *system, const char *type, const void *id, size_t id_bytes,
                            trpi_sharding_place *ret_place);

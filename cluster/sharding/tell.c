@@ -290,21 +290,46 @@ trp_entity_tell(trp_ctx *ctx, const trp_entity *entity, const trp_type *type, co
     tell_long(ctx, trp_self(ctx), entity, region, type, payload, bytes);
 }
 
+/* A message to an entity from outside of actors. */
+typedef struct outside {
+    const trp_entity *entity;
+    const trp_type *type;
+    const void *payload;
+    size_t bytes;
+} outside;
+
+static trp_err
+outside_tell(trp_ctx *ctx, void *arg)
+{
+    const outside *o = arg;
+    trp_ref nobody = TRP_REF_NONE;
+    const trpi_sharding *sharding = trpi_ctx_entities(ctx);
+    tell_long(ctx, nobody, o->entity,
+              sharding == NULL ? NULL : trpi_region_find(sharding, o->entity->type), o->type,
+              o->payload, o->bytes);
+    return TRP_OK;
+}
+
+trp_err
+trpi_system_entity_tell(trp_system *system, const trp_entity *entity, const trp_trace *trace,
+                        const trp_type *type, const void *payload, size_t bytes)
+{
+    if (system == NULL || entity == NULL || !is_valid(entity) || type == NULL) {
+        return TRP_EINVAL;
+    }
+    outside o = { entity, type, payload, bytes };
+    trp_ctx *ctx = trpi_enter(system);
+    trp_err err =
+        trace != NULL ? trpi_in_trace(ctx, trace, outside_tell, &o) : outside_tell(ctx, &o);
+    trpi_leave(ctx);
+    return err;
+}
+
 trp_err
 trp_system_entity_tell(trp_system *system, const trp_entity *entity, const trp_type *type,
                        const void *payload, size_t bytes)
 {
-    trp_ref nobody = TRP_REF_NONE;
-    if (system == NULL || entity == NULL || !is_valid(entity) || type == NULL) {
-        return TRP_EINVAL;
-    }
-    trp_ctx *ctx = trpi_enter(system);
-    const trpi_sharding *sharding = trpi_ctx_entities(ctx);
-    tell_long(ctx, nobody, entity,
-              sharding == NULL ? NULL : trpi_region_find(sharding, entity->type), type, payload,
-              bytes);
-    trpi_leave(ctx);
-    return TRP_OK;
+    return trpi_system_entity_tell(system, entity, NULL, type, payload, bytes);
 }
 
 static void

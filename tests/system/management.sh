@@ -125,6 +125,15 @@ is an_actor_is_asked "$(post -H 'Content-Type: text/plain' -d hi "$url/actors/us
 is its_answer_is_the_body "$(cat "$work/out")" hi
 is an_actor_is_asked_in_json "$(post -H 'Content-Type: application/json' -d '{"n": 1}' "$url/actors/user/echo?ask=30s")" 200
 is its_answer_is_json "$(cat "$work/out")" '{"n":1}'
+# ---- a message continues the trace of its request (HOW-09)
+trace_has() { "$troupe" --socket "$work/$1.sock" trace "$2" >"$work/trace" 2>&1 && grep -q /user/echo "$work/trace"; }
+parent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+is a_traced_message_is_told "$(post -H "traceparent: $parent" -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo")" 200
+check it_is_in_the_trace_of_the_request wait_until 60 trace_has door 4bf92f3577b34da6a3ce929d0e0e4736
+parent=00-5bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+is a_traced_question_is_asked "$(post -H "traceparent: $parent" -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo?ask=30s")" 200
+check it_is_in_its_trace wait_until 60 trace_has door 5bf92f3577b34da6a3ce929d0e0e4736
+is a_malformed_traceparent_is_ignored "$(post -H "traceparent: 00-x" -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo?ask=30s")" 200
 is no_actor_is_404 "$(post -H 'Content-Type: text/plain' -d hi "$url/actors/user/nobody?ask=30s")" 404
 has it_is_called_so '"error":"no-such-actor"'
 is a_form_is_no_message "$(post -d hi "$url/actors/user/echo")" 415
@@ -132,6 +141,10 @@ is no_shards_of_a_type_that_is_none "$(code "$url/cluster/shards/nothing")" 404
 has the_type_is_named '"error":"no-such-type"'
 tallied() { "$troupe" --socket "$work/door.sock" ask /cluster/tally/a again >/dev/null 2>&1; }
 check an_entity_lives wait_until 60 tallied
+parent=00-6bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+is a_traced_question_to_an_entity "$(post -H "traceparent: $parent" -H 'Content-Type: text/plain' -d again "$url/actors/cluster/tally/a?ask=30s")" 200
+trace_has_entity() { "$troupe" --socket "$work/door.sock" trace 6bf92f3577b34da6a3ce929d0e0e4736 2>&1 | grep -q tally; }
+check it_is_in_the_trace_of_the_entity wait_until 60 trace_has_entity
 one_lives() { [ "$(code "$url/cluster/shards/tally")" = 200 ] && grep -q '"numEntities":1' "$work/out"; }
 check the_shards_of_a_type_are_told wait_until 60 one_lives
 is they_have_akkas_keys "$(python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(" ".join(d), "/", " ".join(d["regions"][0]), sum(r["numEntities"] for r in d["regions"]))' "$work/out")" \

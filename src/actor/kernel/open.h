@@ -108,6 +108,9 @@ void trpi_along_end(trp_ctx *ctx, const trpi_along *along);
  * a jump of fn become its result. */
 trp_err trpi_in_trace(trp_ctx *ctx, const trp_trace *trace, trp_err (*fn)(trp_ctx *ctx, void *arg),
                       void *arg);
+/* Do as trpi_tell, as part of this trace; NULL: of none. */
+void trpi_tell_traced(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_trace *trace,
+                      const trp_type *type, const void *payload, size_t bytes);
 
 /* ---- stored messages ------------------------------------------------------------------------- */
 /* Make a message as if `sender` had told it to `to`; copies payload. Gives *ret_msg. Errors:

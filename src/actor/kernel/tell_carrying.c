@@ -83,10 +83,17 @@ trp_system_tell_in(trp_system *system, trp_ref to, trp_ref sender,
 }
 
 void
+trpi_tell_traced(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_trace *trace,
+                 const trp_type *type, const void *payload, size_t bytes)
+{
+    tell_with(ctx, to, sender, (part){ TRPI_CARRIES_TRACE, trace }, type, payload, bytes);
+}
+
+void
 trp_tell_traced(trp_ctx *ctx, trp_ref to, const trp_trace *trace, const trp_type *type,
                 const void *payload, size_t bytes)
 {
-    tell_with(ctx, to, ctx->self, (part){ TRPI_CARRIES_TRACE, trace }, type, payload, bytes);
+    trpi_tell_traced(ctx, to, ctx->self, trace, type, payload, bytes);
 }
 
 void

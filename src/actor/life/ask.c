@@ -649,6 +649,7 @@ typedef struct question {
     const trp_type *type;
     const void *payload;
     size_t bytes;
+    const trp_trace *trace; /* FOR_REPLY; NULL: none */
 } question;
 
 static trp_err
@@ -658,7 +659,7 @@ question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
 
     switch (q->purpose) {
     case FOR_REPLY:
-        trpi_tell(ctx, q->to, promise_ref, q->type, q->payload, q->bytes);
+        trpi_tell_traced(ctx, q->to, promise_ref, q->trace, q->type, q->payload, q->bytes);
         break;
     case FOR_END:
         err = trpi_watch_send(ctx, promise_ref, q->to);
@@ -761,9 +762,10 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
 
 trp_err
 trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
-                      size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
+                      size_t bytes, const trp_trace *trace, uint32_t timeout_ms,
+                      trp_msg **ret_reply)
 {
-    question q = { FOR_REPLY, to, NULL, type, payload, bytes };
+    question q = { FOR_REPLY, to, NULL, type, payload, bytes, trace };
 
     if (type == NULL || ret_reply == NULL) {
         return TRP_EINVAL;
@@ -775,15 +777,14 @@ trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type, cons
 trp_err
 trp_system_graceful_stop(trp_system *system, trp_ref ref, uint32_t timeout_ms)
 {
-    question q = { FOR_END, ref, NULL, NULL, NULL, 0 };
-
+    question q = { .purpose = FOR_END, .to = ref };
     return trp_ref_is_none(ref) ? TRP_EINVAL : thread_ask(system, &q, timeout_ms, NULL);
 }
 
 trp_err
 trp_system_resolve(trp_system *system, const char *path, uint32_t timeout_ms, trp_ref *ret_ref)
 {
-    question q = { FOR_REF, TRP_REF_NONE, path, NULL, NULL, 0 };
+    question q = { FOR_REF, TRP_REF_NONE, path, NULL, NULL, 0, NULL };
     trp_msg *reply = NULL;
     trp_err err;
 

@@ -19,7 +19,7 @@ trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void 
     if (ret_reply == NULL) {
         return TRP_EINVAL;
     }
-    err = trpi_system_ask_whole(system, to, type, payload, bytes, timeout_ms, &reply);
+    err = trpi_system_ask_whole(system, to, type, payload, bytes, NULL, timeout_ms, &reply);
     if (err == TRP_OK) {
         *ret_reply = reply;
     } else {

@@ -499,9 +499,9 @@ a_failure_is_given_with_its_reason_whatever_the_error(void)
 
     server_ref = stage_spawn(system, &server, "server");
     actor = stage_spawn(system, &client, "client");
-    UNIT_EQUAL(
-        trpi_system_ask_whole(system, server_ref, &trp_string_type, "missing", 7, 60000, &reply),
-        TRP_ENOENT);
+    UNIT_EQUAL(trpi_system_ask_whole(system, server_ref, &trp_string_type, "missing", 7, NULL,
+                                     60000, &reply),
+               TRP_ENOENT);
     UNIT_REQUIRE(reply != NULL && trp_msg_is(reply, &trp_status_failure_type));
     UNIT_TEXT(((const trp_status_failure *)trp_msg_payload(reply))->reason, "no such account");
     trp_msg_free(reply);

@@ -85,6 +85,42 @@ a_message_fits_one_command(void)
         0);
 }
 
+/* HOW-09: a traceparent of a recorded trace goes along; one that cannot be read, or is not
+ * recorded, does not, and refuses nothing. */
+static void
+a_traceparent_goes_along_or_is_ignored(void)
+{
+    static const char good[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    static const char *const ignored[] = {
+        NULL,
+        "",
+        "x",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00",
+        "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        "00-4BF92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    };
+    trpi_management_policy policy = policy_make();
+    trpi_management_request request = request_make("POST", "/actors/user/a");
+    trpi_management_plan plan;
+    request.authorization = "Bearer " WRITER_TOKEN;
+    request.content_type = "text/plain";
+    request.body = (const uint8_t *)"hi";
+    request.body_bytes = 2;
+    request.traceparent = good;
+    trpi_management_plan_make(&policy, &request, &plan);
+    UNIT_TEXT(plan.command,
+              "{\"cmd\":\"send\",\"path\":\"/user/a\",\"traceparent\":"
+              "\"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\",\"type\":\"string\","
+              "\"text\":\"hi\"}");
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) {
+        request.traceparent = ignored[i];
+        trpi_management_plan_make(&policy, &request, &plan);
+        UNIT_EQUAL(plan.operation, TRPI_MANAGEMENT_TELL);
+        UNIT_TRUE(strstr(plan.command, "traceparent") == NULL);
+    }
+}
+
 static void
 a_writer_is_needed_and_read_only_refuses(void)
 {
@@ -142,6 +178,7 @@ UNIT_BEGIN("management_tell")
 UNIT(a_body_becomes_a_message_of_its_kind)
 UNIT(what_is_no_message_is_refused)
 UNIT(a_message_fits_one_command)
+UNIT(a_traceparent_goes_along_or_is_ignored)
 UNIT(a_writer_is_needed_and_read_only_refuses)
 UNIT(an_answer_has_the_form_of_the_message)
 UNIT_END

@@ -32,6 +32,26 @@ accepted(const char *text)
     return request;
 }
 
+/* HOW-09 */
+static void
+a_message_may_continue_a_trace(void)
+{
+    trpi_control_request r = accepted(
+        "{\"cmd\":\"ask\",\"path\":\"/a\",\"type\":\"string\",\"text\":\"\",\"traceparent\":"
+        "\"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"}");
+    UNIT_TRUE(r.has_trace);
+    UNIT_EQUAL(r.trace.span, 0x00f067aa0ba902b7);
+    trpi_control_request_fini(&r);
+    r = accepted(
+        "{\"cmd\":\"ask\",\"path\":\"/a\",\"type\":\"string\",\"text\":\"\",\"traceparent\":"
+        "\"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00\"}");
+    UNIT_FALSE(r.has_trace); /* it is not recorded */
+    trpi_control_request_fini(&r);
+    refused("{\"cmd\":\"send\",\"path\":\"/a\",\"type\":\"string\",\"text\":\"\","
+            "\"traceparent\":\"x\"}",
+            64, "field 'traceparent': it is none of W3C Trace Context");
+}
+
 static void
 fields_are_read_and_defaults_filled_in(void)
 {
@@ -317,6 +337,7 @@ nearest_finds_one_slip_and_no_stranger(void)
 }
 
 UNIT_BEGIN("control_request")
+UNIT(a_message_may_continue_a_trace)
 UNIT(fields_are_read_and_defaults_filled_in)
 UNIT(traces_are_shown_and_sampled)
 UNIT(topics_are_listed_and_published_to)
