@@ -166,8 +166,7 @@ typedef struct trp_endpoint_header {
  *
  * Ownership: borrows body (shared) and headers (copied).
  * Errors:    TRP_EINVAL   too many headers, or one is too long
- *            TRP_ENOMEM   out of memory
- *            All else comes as trp_endpoint_error.
+ *            TRP_ENOMEM   out of memory; all else comes as trp_endpoint_error
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CAM-05.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
@@ -178,9 +177,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_endpoint_send(trp_ctx *ctx, trp_ref producer,
  * now, with all defaults. Messages to one URI are in order. Told back as by trp_endpoint_send().
  *
  * Ownership: borrows uri, body (shared) and headers (copied).
- * Errors:    those of trp_endpoint_check and trp_endpoint_send
- *            All else comes as trp_endpoint_error: TRP_ELIMIT, endpoint.template.producers-max are
- *            open; TRP_ECLOSED, it could not be opened.
+ * Errors:    those of trp_endpoint_check and trp_endpoint_send; told by trp_endpoint_error:
+ *            TRP_ELIMIT   endpoint.template.producers-max are open
+ *            TRP_ECLOSED  it could not be opened
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CAM-07.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_endpoint_send_to(trp_ctx *ctx, const char *uri, trp_bytes body,
@@ -221,8 +220,9 @@ TRP_API void trp_endpoint_fail(trp_ctx *ctx, trp_ref consumer, uint64_t exchange
  * Replies are changed by `outgoing`; one above message_bytes_max fails the message.
  *
  * Ownership: borrows body (shared) and headers (copied).
- * Errors:    as trp_endpoint_send; trp_endpoint_error with TRP_ESTATE as trp_endpoint_ack, with
- *            TRP_ECLOSED if the peer has gone
+ * Errors:    as trp_endpoint_send; told by trp_endpoint_error:
+ *            TRP_ESTATE   it was settled already, or its time is over
+ *            TRP_ECLOSED  the peer has gone
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CAM-02, CAM-03.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_endpoint_reply(trp_ctx *ctx, trp_ref consumer, uint64_t exchange,
