@@ -209,8 +209,8 @@ trpi_endpoint_started(trp_ctx *ctx, trpi_endpoint *e, trp_err err)
     }
     e->starting = false;
     e->err = err;
-    if (err != TRP_OK) {
-        trp_stop(ctx, trp_self(ctx));
+    if (err != TRP_OK) { /* behind the messages that wait: a producer fails them */
+        trp_tell(ctx, trp_self(ctx), &trp_poison_pill_type, NULL, 0);
     } else {
         event_tell(ctx, e, TRP_ENDPOINT_STARTED);
         e->reason[0] = '\0';

@@ -105,6 +105,8 @@ void trpi_consumer_not_bound(trp_ctx *ctx, trpi_endpoint *e, int error);
 void trpi_producer_finish(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, trp_err err,
                           const char *reason, const trp_bytes *reply,
                           const trp_endpoint_header *headers, uint32_t headers_count);
+/* Send what waits for the slots that were finished elsewhere than in send() and receive(). */
+void trpi_producer_go_on(trp_ctx *ctx, trpi_endpoint *e);
 
 /* Write a sentence to e->reason, which ends with the error's; the trp_err of an errno. */
 trp_err trpi_endpoint_errno(trpi_endpoint *e, int error, const char *format, ...) TRP_PRINTF(3, 4);

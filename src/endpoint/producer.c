@@ -114,6 +114,12 @@ trpi_producer_finish(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, trp_err err,
     }
 }
 
+void
+trpi_producer_go_on(trp_ctx *ctx, trpi_endpoint *e)
+{
+    send_next(ctx, (producer *)(void *)e);
+}
+
 /* Make the message as it is sent: transformed, and of a fitting length. */
 static trp_err
 request_prepare(const producer *p, request *r, const char **ret_reason)

@@ -127,6 +127,7 @@ on_resolved(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *re
                      : (trp_ref)TRP_REF_NONE;
     if (trp_ref_is_none(to)) {
         told_finish(ctx, e, slot, err == TRP_OK ? TRP_ENOENT : err, "no actor has this path", NULL);
+        trpi_producer_go_on(ctx, e);
         return TRP_OK;
     }
     err = trpi_endpoint_message_bare(r->replies != 0 ? exchange : 0, t->body, t->headers,
@@ -136,6 +137,7 @@ on_resolved(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *re
     }
     if (err != TRP_OK || r->replies == 0) {
         told_finish(ctx, e, slot, err, "no memory for the message", NULL);
+        trpi_producer_go_on(ctx, e);
     }
     return TRP_OK;
 }

@@ -6,7 +6,10 @@
  * Must hold.
  *   endpoint-template-T1  A producer is closed when no message has come for endpoint.template.idle,
  *       and for endpoint.timeout; one that still waits in it then is answered, by TRP_ECLOSED.
- * Limits.  endpoint.template.producers-max; those of each producer.
+ *   endpoint-template-T2  Messages wait here until their producer has started, so that those of one
+ *       that cannot start are answered, by TRP_ECLOSED.
+ * Limits.  endpoint.template.producers-max; endpoint.pending-max that wait for a start; those of
+ *          each producer.
  * Tests.   tests/unit/endpoint/actor_test.c
  * Sources. CAM-06, CAM-07
  */
@@ -21,17 +24,26 @@
 
 enum { LOOK_KEY = 1, LOOKS = 4 };
 
+typedef struct held {
+    struct held *next;
+    trp_msg *msg;
+    trp_ref sender;
+} held;
+
 typedef struct entry {
     struct entry *next;
     trp_ref producer;
     uint64_t used_ns;
+    bool started;
+    held *first, **last; /* until it has started; endpoint-template-T2 */
+    uint32_t held_count;
     char uri[TRP_ENDPOINT_URI_BYTES_MAX + 1];
 } entry;
 
 typedef struct template
 {
     entry *entries;
-    uint32_t count, max;
+    uint32_t count, max, held_max;
     uint64_t idle_ns;
 }
 template;
@@ -47,13 +59,55 @@ entry_of(template *t, const char *uri, trp_ref producer)
     return at;
 }
 
+/* Send on what waits, or fail it: `reason`. */
 static void
-entry_drop(template *t, entry **at)
+entry_release(trp_ctx *ctx, entry *e, const char *reason)
+{
+    while (e->first != NULL) {
+        held *h = e->first;
+        e->first = h->next;
+        if (reason == NULL) {
+            trpi_send_as(ctx, e->producer, h->sender, h->msg);
+        } else {
+            const trpi_endpoint_send *send = trp_msg_held(h->msg, &trpi_endpoint_send_type);
+            trpi_endpoint_error_tell(ctx, NULL, h->sender, send->ack, 0, TRP_ECLOSED, reason);
+            trp_msg_free(h->msg);
+        }
+        trpi_free(h);
+    }
+    e->last = &e->first;
+    e->held_count = 0;
+}
+
+static void
+entry_drop(trp_ctx *ctx, template *t, entry **at, const char *reason)
 {
     entry *gone = *at;
     *at = gone->next;
     t->count--;
+    entry_release(ctx, gone, reason);
     trpi_free(gone);
+}
+
+/* Errors, with a sentence. */
+static trp_err
+entry_hold(trp_ctx *ctx, const template *t, entry *e, const trp_msg *msg, const char **ret_reason)
+{
+    held *h = NULL;
+    if (e->held_count >= t->held_max) {
+        *ret_reason = "endpoint.pending-max messages wait for its start: send less, or later";
+        return TRP_EAGAIN;
+    }
+    if ((h = trpi_alloc(sizeof *h)) == NULL || trp_msg_dup(msg, &h->msg) != TRP_OK) {
+        trpi_free(h);
+        *ret_reason = "no memory for the message";
+        return TRP_ENOMEM;
+    }
+    h->sender = trp_sender(ctx);
+    *e->last = h;
+    e->last = &h->next;
+    e->held_count++;
+    return TRP_OK;
 }
 
 /* Open the producer of a URI. Errors, with a sentence. */
@@ -76,6 +130,7 @@ entry_open(trp_ctx *ctx, template *t, const char *uri, entry **ret_entry, const 
         return err;
     }
     (void)snprintf(made->uri, sizeof made->uri, "%s", uri);
+    made->last = &made->first;
     made->next = t->entries;
     t->entries = made;
     t->count++;
@@ -89,12 +144,30 @@ on_send(trp_ctx *ctx, template *t, const trpi_endpoint_send *send, const trp_msg
     const char *reason = "";
     entry *e = *entry_of(t, send->uri, (trp_ref)TRP_REF_NONE);
     trp_err err = e != NULL ? TRP_OK : entry_open(ctx, t, send->uri, &e, &reason);
+    err = err == TRP_OK && !e->started ? entry_hold(ctx, t, e, msg, &reason) : err;
     if (err != TRP_OK) {
         trpi_endpoint_error_tell(ctx, NULL, trp_sender(ctx), send->ack, 0, err, reason);
         return;
     }
     e->used_ns = trp_now_ns(ctx);
-    trp_forward(ctx, e->producer, msg);
+    if (e->started) {
+        trp_forward(ctx, e->producer, msg);
+    }
+}
+
+/* A producer has started, or has not; one that ends, or starts again, keeps its place till then. */
+static void
+on_event(trp_ctx *ctx, template *t, const trp_endpoint_event *event)
+{
+    entry *e = *entry_of(t, NULL, trp_sender(ctx));
+    char reason[TRP_ENDPOINT_REASON_BYTES];
+    if (e != NULL && event->event == TRP_ENDPOINT_STARTED) {
+        e->started = true;
+        entry_release(ctx, e, NULL);
+    } else if (e != NULL) {
+        (void)snprintf(reason, sizeof reason, "the endpoint did not start: %.150s", event->reason);
+        entry_release(ctx, e, reason);
+    }
 }
 
 /* endpoint-template-T1 */
@@ -107,7 +180,7 @@ on_look(trp_ctx *ctx, template *t)
         if (now - (*at)->used_ns >= t->idle_ns) {
             trp_unwatch(ctx, (*at)->producer);
             trp_stop(ctx, (*at)->producer);
-            entry_drop(t, at);
+            entry_drop(ctx, t, at, "the endpoint did not start in time");
         } else {
             at = &(*at)->next;
         }
@@ -123,12 +196,14 @@ template_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         on_send(ctx, t, send, msg);
     } else if (trp_msg_is(msg, &trpi_endpoint_poll_type)) {
         on_look(ctx, t);
-    } else if (trp_msg_is(msg, &trp_terminated_type)) { /* it could not start */
+    } else if (trp_msg_is(msg, &trp_terminated_type)) {
         entry **at = entry_of(t, NULL, ((const trp_terminated *)trp_msg_payload(msg))->ref);
         if (*at != NULL) {
-            entry_drop(t, at);
+            entry_drop(ctx, t, at, "the endpoint has ended");
         }
-    } else if (!trp_msg_is(msg, &trp_endpoint_event_type)) {
+    } else if (trp_msg_is(msg, &trp_endpoint_event_type)) {
+        on_event(ctx, t, trp_msg_payload(msg));
+    } else {
         return TRP_EUNHANDLED;
     }
     return TRP_OK;
@@ -144,6 +219,7 @@ template_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
     int64_t least_ms = trpi_config_int(config, "endpoint.timeout") + 1;
     idle_ms = idle_ms > least_ms ? idle_ms : least_ms;
     t->max = (uint32_t)trpi_config_int(config, "endpoint.template.producers-max");
+    t->held_max = (uint32_t)trpi_config_int(config, "endpoint.pending-max");
     t->idle_ns = (uint64_t)idle_ms * 1000000u;
     return trp_timer_repeat(ctx, LOOK_KEY, (uint32_t)(idle_ms / LOOKS) + 1,
                             (uint32_t)(idle_ms / LOOKS) + 1, &trpi_endpoint_poll_type, NULL, 0);
@@ -153,9 +229,8 @@ static void
 template_post_stop(trp_ctx *ctx, void *state)
 {
     template *t = state;
-    (void)ctx; /* the producers are its children */
-    while (t->entries != NULL) {
-        entry_drop(t, &t->entries);
+    while (t->entries != NULL) { /* the producers are its children */
+        entry_drop(ctx, t, &t->entries, "the system stops");
     }
 }
 

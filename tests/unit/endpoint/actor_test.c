@@ -99,6 +99,48 @@ an_actor_that_is_not_there_is_an_error(void)
     UNIT_EQUAL(trp_endpoint_check("actor:/user/x", 0, reason), TRP_EUNSUPPORTED);
 }
 
+/* producer-P1: all in one turn, so that two wait for the only slot. */
+static void
+messages_that_wait_for_a_slot_are_answered(void)
+{
+    static const char *const paths[] = { "/user/echo?parallel=1",
+                                         "/user/nobody?parallel=1&reply=1" };
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        trp_system *system = stage_open();
+        echo_start(system);
+        keeper_init(&k, "a", true);
+        snprintf(k.uri, sizeof k.uri, "actor:%s", paths[i]);
+        keeper_start(system, &k);
+        keeper_do(system, &k, send_words);
+        UNIT_WAIT(atomic_load(i == 0 ? &k.done : &k.errors) == 4, 60000);
+        stage_close(system);
+    }
+}
+
+/* producer-P1: with one thread the message is in the mailbox before the start is tried. */
+static void
+send_started(trp_ctx *ctx, keeper *of)
+{
+    UNIT_EQUAL(trp_producer_open(ctx, "exec:/bin/nothing-is-there", &of->options, &of->endpoint),
+               TRP_OK);
+    keeper_send(ctx, of, "x", NULL, 1);
+}
+
+static void
+what_waits_for_a_start_that_fails_is_an_error(void)
+{
+    trp_system_options one = TRP_SYSTEM_OPTIONS_INIT;
+    one.workers = 1;
+    trp_system *system = stage_open_with(one);
+    keeper_init(&k, "x", false);
+    snprintf(k.uri, sizeof k.uri, "timer:none?delay=1000000");
+    k.options.dispatcher = "default";
+    keeper_start(system, &k);
+    keeper_do(system, &k, send_started);
+    STAGE_EXPECT("x:TRP_OK x:error(1,TRP_ECLOSED) x:stopped(TRP_ENOENT)");
+    stage_close(system);
+}
+
 /* ---- by URI ---------------------------------------------------------------------------------- */
 
 static void
@@ -172,6 +214,7 @@ messages_are_sent_to_a_uri(void)
     keeper_start(system, &k);
     keeper_do(system, &k, send_by_uri);
     UNIT_WAIT(stage_has("k:got(0,a\nb\n,1)") && stage_has("k:got(0,c\nd\n,2)"), 60000);
+    UNIT_WAIT(stage_has("k:error(3,TRP_ECLOSED)"), 60000); /* endpoint-template-T2 */
     keeper_do(system, &k, ask_by_uri);
     UNIT_WAIT(atomic_load(&answers) == 3, 60000);
     UNIT_TRUE(stage_has("sorted:TRP_OK(a\nb\n)") && stage_has("failed:TRP_OK(error)") &&
@@ -267,6 +310,8 @@ endpoints_by_uri_have_a_bound_and_an_end(void)
 UNIT_BEGIN("actor")
 UNIT(an_actor_is_an_endpoint)
 UNIT(an_actor_that_is_not_there_is_an_error)
+UNIT(messages_that_wait_for_a_slot_are_answered)
+UNIT(what_waits_for_a_start_that_fails_is_an_error)
 UNIT(messages_are_sent_to_a_uri)
 UNIT(the_configuration_has_the_defaults)
 UNIT(endpoints_by_uri_have_a_bound_and_an_end)
