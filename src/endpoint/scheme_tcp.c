@@ -126,6 +126,7 @@ peer_close(trp_ctx *ctx, peer *p, const trp_type *how)
 {
     if (!p->gone && !p->closing) {
         p->closing = true;
+        p->active_ns = trp_now_ns(ctx);
         trp_tell(ctx, p->connection, how, NULL, 0);
     }
 }
@@ -263,6 +264,7 @@ static bool
 peer_pump(trp_ctx *ctx, trpi_endpoint *e, peer *p)
 {
     char connection[24];
+    bool cut = false;
     trp_err err = TRP_OK;
     trp_bytes body;
     (void)snprintf(connection, sizeof connection, "%llu", (unsigned long long)p->number);
@@ -274,6 +276,7 @@ peer_pump(trp_ctx *ctx, trpi_endpoint *e, peer *p)
         }
         p->wants = trpi_frames_next(p->stream, &body, &err);
         if (p->wants) {
+            cut = true;
             p->open++;
             (void)trpi_consumer_deliver(ctx, e, p->number, body, headers, 2);
         }
@@ -282,12 +285,13 @@ peer_pump(trp_ctx *ctx, trpi_endpoint *e, peer *p)
         peer_break(ctx, e, p, err, trpi_frames_reason(p->stream));
     }
     uint64_t now = trp_now_ns(ctx);
-    p->held_ns = !trpi_frames_holds(p->stream) ? 0 : p->held_ns != 0 ? p->held_ns : now;
+    p->held_ns = !trpi_frames_holds(p->stream) ? 0 : p->held_ns != 0 && !cut ? p->held_ns : now;
     peer_finish(ctx, p);
     return false;
 }
 
-/* Give up those that are silent, or keep half a message. */
+/* Give up those that are silent, keep half a message, or read none of their replies. A rest that
+ * has come, and waits for the handler, is not missing. */
 static void
 peers_look(trp_ctx *ctx, trpi_endpoint *e, uint64_t now)
 {
@@ -295,9 +299,16 @@ peers_look(trp_ctx *ctx, trpi_endpoint *e, uint64_t now)
     t->looked_ns = now;
     for (uint32_t i = 0; i < t->count; i++) {
         peer *p = t->peers[i];
-        if (p->held_ns != 0 && now - p->held_ns > t->frame_ms * 1000000ull) {
+        bool silent = now - p->active_ns > t->idle_ms * 1000000ull;
+        bool idle = silent && p->open == 0;
+        if (p->closing && !p->gone && silent) { /* it does not read the last replies */
+            p->active_ns = now;
+            trp_tell(ctx, p->connection, &trp_tcp_abort_type, NULL, 0);
+        } else if (p->held_ns != 0 && !p->wants && now - p->held_ns > t->frame_ms * 1000000ull) {
             peer_break(ctx, e, p, TRP_ETIMEDOUT, "half a message got no rest (frame-timeout)");
-        } else if (p->open == 0 && !p->wants && now - p->active_ns > t->idle_ms * 1000000ull) {
+        } else if (idle && p->full) {
+            peer_break(ctx, e, p, TRP_ETIMEDOUT, "it does not read its replies (idle)");
+        } else if (idle && !p->wants) {
             peer_close(ctx, p, &trp_tcp_close_type);
         }
     }

@@ -97,4 +97,15 @@ stranger_sees_end(int fd)
     return got == 0 || errno == ECONNRESET || errno == EPIPE;
 }
 
+/* By a reset, and not in order? */
+static inline bool
+stranger_sees_reset(int fd)
+{
+    char data[4096];
+    ssize_t got;
+    while ((got = recv(fd, data, sizeof data, 0)) > 0) {
+    }
+    return got < 0 && errno == ECONNRESET;
+}
+
 #endif
