@@ -217,7 +217,8 @@ trpi_io_datagram_new(trpi_io_socket *socket, trp_bytes bytes, const trp_io_addre
 
         d->event.bytes = bytes;
         d->event.from = *from;
-        count_take(&d->count, socket, trp_bytes_length(bytes));
+        count_take(&d->count, socket,
+                   trp_bytes_length(bytes) + sizeof *d); /* an empty one waits, too */
     }
     return err;
 }

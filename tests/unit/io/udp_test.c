@@ -8,9 +8,12 @@ typedef struct post {
     trp_ref self, socket;
     trp_io_address local;
     _Atomic bool bound;
-    bool echoes;
+    bool echoes, keeps;
+    trp_msg *kept[8];
+    _Atomic uint32_t got;
 } post;
 static post server, client;
+static uint64_t unhandled_max; /* of the server's socket; 0: the default */
 
 static trp_err
 post_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -24,6 +27,10 @@ post_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
         stage_note("%s:got(%.*s,%zu)", p->name, (int)(count < 8 ? count : 8), data,
                    trp_bytes_length(received->bytes));
+        if (p->keeps) {
+            UNIT_EQUAL(trp_msg_dup(msg, &p->kept[atomic_load(&p->got) % 8]), TRP_OK);
+        }
+        atomic_fetch_add(&p->got, 1);
         if (p->echoes) {
             UNIT_EQUAL(trp_udp_send(ctx, p->socket, received->bytes, &received->from, 0), TRP_OK);
         }
@@ -89,6 +96,7 @@ bind_here(trp_ctx *ctx, user *u)
 
     (void)u;
     options.number = 5;
+    options.unhandled_bytes_max = unhandled_max;
     UNIT_EQUAL(trp_udp_bind(ctx, "127.0.0.1:0", &options), TRP_OK);
     UNIT_EQUAL(trp_udp_bind(ctx, "unix:/tmp/a", NULL), TRP_EINVAL);
     UNIT_EQUAL(trp_udp_bind(ctx, "name:1", NULL), TRP_EINVAL);
@@ -281,6 +289,36 @@ a_taken_port_fails_and_is_free_after_unbound(void)
     shut(system);
 }
 
+static void
+send_empty(trp_ctx *ctx, user *u)
+{
+    (void)u;
+    for (uint64_t i = 1; i <= 3; i++) {
+        UNIT_EQUAL(trp_udp_send(ctx, client.socket, TRP_BYTES_EMPTY, &server.local, i), TRP_OK);
+    }
+}
+
+/* UDP-05: a datagram without bytes takes memory, too, until the handler has freed it. */
+static void
+empty_datagrams_count_as_unhandled(void)
+{
+    unhandled_max = 1;
+    trp_system *system = open_both(sender_open);
+    unhandled_max = 0;
+    server.keeps = true;
+    post_do(system, &client, send_empty);
+    UNIT_WAIT(stage_has("c:ack(3)"), 60000);
+    for (uint32_t i = 1; i <= 3; i++) {
+        UNIT_WAIT(atomic_load(&server.got) >= i, 60000);
+        for (int pause = 0; pause < 50 && atomic_load(&server.got) == i; pause++) {
+            unit_pause(); /* for one that does not wait */
+        }
+        UNIT_EQUAL(atomic_load(&server.got), i);
+        trp_msg_free(server.kept[i - 1]);
+    }
+    shut(system);
+}
+
 /* IO-03 */
 static void
 a_socket_ends_with_its_handler(void)
@@ -363,6 +401,7 @@ UNIT(a_simple_sender_reaches_a_bound_socket_which_answers_by_address)
 UNIT(a_connected_socket_sends_and_receives_without_an_address)
 UNIT(the_longest_datagram_passes_whole_and_one_byte_more_fails)
 UNIT(a_taken_port_fails_and_is_free_after_unbound)
+UNIT(empty_datagrams_count_as_unhandled)
 UNIT(a_socket_ends_with_its_handler)
 UNIT(a_suspended_socket_reads_when_it_is_resumed)
 UNIT(sockets_are_as_many_as_the_configuration_says)
