@@ -125,6 +125,10 @@ process_spawn(trpi_bridge_child *child, int stream, int errors)
     error = posix_spawn_file_actions_adddup2(&actions, stream, STDIN_FILENO);
     error = error != 0 ? error : posix_spawn_file_actions_adddup2(&actions, stream, STDOUT_FILENO);
     error = error != 0 ? error : posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+#if __GLIBC_PREREQ(2, 34) /* else those that some library opened without O_CLOEXEC are inherited */
+    error =
+        error != 0 ? error : posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+#endif
     error = error != 0 ? error
                        : posix_spawnp(&child->pid, child->argv[0], &actions, &attributes,
                                       child->argv, environ);

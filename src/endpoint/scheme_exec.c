@@ -10,6 +10,7 @@
  *   scheme-exec-X2  Nothing of a message is part of a command: program and arguments are the URI's,
  *       and no shell reads them.
  *   scheme-exec-X3  The output is kept up to message_bytes_max, and then the program is ended.
+ *   scheme-exec-X4  A program gets all of its input, or closes it: no reply is of half a message.
  * Threads. A run is its thread's until that has told `ran`, and then the actor's, which joins it.
  * Limits.  parallel, message_bytes_max, timeout_ms.
  * Tests.   tests/unit/endpoint/producer_test.c
@@ -137,6 +138,10 @@ program_start(const run *r, int ends[2], pid_t *pid)
     (void)posix_spawnattr_init(&attributes);
     int error = posix_spawn_file_actions_adddup2(&files, in[0], STDIN_FILENO);
     error = error == 0 ? posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO) : error;
+#if __GLIBC_PREREQ(2, 34) /* else those that some library opened without O_CLOEXEC are inherited */
+    error =
+        error == 0 ? posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1) : error;
+#endif
     (void)posix_spawnattr_setsigmask(&attributes, &none);
     (void)posix_spawnattr_setsigdefault(&attributes, &all);
     (void)posix_spawnattr_setpgroup(&attributes, 0);
@@ -192,16 +197,16 @@ output_read(run *r, int fd)
     return got == 0 || r->err != TRP_OK;
 }
 
-/* Feed the program until its output ends. */
+/* Feed the program until its output ends, and all of its input is written or nobody reads it. */
 static void
 program_feed(run *r, int ends[2], uint64_t deadline_ns)
 {
     size_t at = 0;
     bool ended = false;
-    while (!ended) {
+    while (r->err == TRP_OK && (!ended || ends[0] >= 0)) {
         struct pollfd fds[3] = { { r->wake, POLLIN, 0 },
-                                 { ends[1], POLLIN, 0 },
-                                 { ends[0], POLLOUT, 0 } }; /* -1: is not looked at */
+                                 { ended ? -1 : ends[1], POLLIN, 0 }, /* -1: is not looked at */
+                                 { ends[0], POLLOUT, 0 } };
         uint64_t now = trpi_world_mono_ns(r->world);
         uint64_t left_ms = now < deadline_ns ? (deadline_ns - now) / 1000000u + 1 : 0;
         if (left_ms == 0) {
@@ -233,8 +238,14 @@ program_await(run *r, pid_t pid, uint64_t deadline_ns)
     for (;;) {
         struct pollfd wake = { r->wake, POLLIN, 0 };
         pid_t ended = waitpid(pid, &r->status, WNOHANG);
-        if (ended != 0) {
+        if (ended > 0) {
             return true;
+        }
+        if (ended < 0 && errno != EINTR) {
+            r->err = TRP_EIO;
+            r->reason =
+                "the program's status was taken by somebody else: does SIGCHLD stay as it is?";
+            return false;
         }
         if (poll(&wake, 1, 5) != 0 || trpi_world_mono_ns(r->world) >= deadline_ns) {
             r->err = TRP_ETIMEDOUT;

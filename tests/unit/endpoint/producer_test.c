@@ -1,4 +1,6 @@
 /* producer_test.c - what is sent to an endpoint, and what comes back. */
+#include <fcntl.h>
+
 #include "tests/unit/endpoint/keeper.h"
 
 static keeper k, other;
@@ -109,6 +111,50 @@ send_large(trp_ctx *ctx, keeper *of)
         UNIT_EQUAL(trp_endpoint_send(ctx, of->endpoint, body, NULL, 0, bytes), TRP_OK);
         trp_bytes_unref(&body);
     }
+}
+
+static bool
+input_was_counted(void)
+{
+    return folder_is("1", "1048576\n") && folder_is("2", "1048575\n");
+}
+
+/* scheme-exec-X4 */
+static void
+a_program_that_ends_its_output_first_reads_on(void)
+{
+    trp_system *system = stage_open();
+    folder_make();
+    keeper_init(&k, "x", true);
+    snprintf(
+        k.uri, sizeof k.uri,
+        "exec:/bin/sh?arg=-c&arg=cd%%20$0;exec%%20%%3E%%26-;n=1;%%20[%%20-e%%201%%20]%%20%%26%%26"
+        "%%20n=2;%%20wc%%20-c%%20%%3E$n&arg=%s",
+        keeper_folder);
+    keeper_start(system, &k);
+    keeper_do(system, &k, send_large);
+    UNIT_WAIT(atomic_load(&k.got) == 2, 60000);
+    UNIT_TRUE(input_was_counted());
+    stage_close(system);
+    folder_remove();
+}
+
+/* A descriptor that some library has opened without O_CLOEXEC is none of the program's. */
+static void
+a_program_inherits_no_descriptors(void)
+{
+    enum { KNOWN = 200 };
+    int fd = fcntl(STDIN_FILENO, F_DUPFD, KNOWN);
+    UNIT_REQUIRE(fd >= KNOWN);
+    trp_system *system = stage_open();
+    keeper_init(&k, "x", true);
+    snprintf(k.uri, sizeof k.uri,
+             "exec:/bin/sh?arg=-c&arg=[%%20-e%%20/proc/$$/fd/%d%%20]%%20||%%20echo%%20none", fd);
+    keeper_start(system, &k);
+    keeper_do(system, &k, send_word);
+    STAGE_EXPECT("x:TRP_OK x:got(0,none\n,7)");
+    stage_close(system);
+    close(fd);
 }
 
 static void
@@ -254,6 +300,8 @@ UNIT(files_are_written_and_answered)
 UNIT(a_consumer_gets_what_a_producer_has_written)
 UNIT(a_program_replies_with_its_output)
 UNIT(a_program_that_fails_says_its_status)
+UNIT(a_program_that_ends_its_output_first_reads_on)
+UNIT(a_program_inherits_no_descriptors)
 UNIT(output_is_kept_up_to_its_bound)
 UNIT(a_program_is_ended_when_its_time_is_over)
 UNIT(what_waits_when_an_endpoint_ends_fails)
