@@ -11,6 +11,8 @@
  *       client to close it.                                             (connection_begin)
  *   exchange-X3  A client's certificate counts only if OpenSSL has verified its chain: the
  *       library leaves the verdict to this callback.                (trpi_exchange_callback)
+ *       Its name is the whole of its one common name; that of libwebsockets is what follows the
+ *       first "/CN=" in any part of the subject.                            (certificate_take)
  * Limits.  TRPI_MANAGEMENT_*_MAX; a header block above its limit is closed by libwebsockets.
  * Tests.   tests/system/management.sh
  */
@@ -29,6 +31,7 @@
 #include "base/assert.h"
 #include "base/json.h"
 #include "tls/digest.h"
+#include "tls/tls.h"
 
 #define CHUNK_BYTES 16384u /* written at one time */
 
@@ -171,23 +174,12 @@ query_take(trpi_management *m, trpi_exchange *x)
     }
 }
 
+/* exchange-X3 */
 static void
 certificate_take(trpi_management *m, trpi_exchange *x)
 {
-    union {
-        union lws_tls_cert_info_results info;
-        char space[sizeof(union lws_tls_cert_info_results) + sizeof x->certificate];
-    } result;
-    memset(&result, 0, sizeof result);
-    if (m->lws->lws_tls_peer_cert_info(x->wsi, LWS_TLS_CERT_INFO_VERIFIED, &result.info, 0) != 0 ||
-        result.info.verified != 1) {
-        return;
-    }
-    memset(&result, 0, sizeof result);
-    if (m->lws->lws_tls_peer_cert_info(x->wsi, LWS_TLS_CERT_INFO_COMMON_NAME, &result.info,
-                                       sizeof x->certificate) == 0 &&
-        result.info.ns.len > 0 && (size_t)result.info.ns.len < sizeof x->certificate) {
-        memcpy(x->certificate, result.info.ns.name, (size_t)result.info.ns.len);
+    if (trpi_tls_ssl_common_name(m->lws->lws_get_ssl(x->wsi), x->certificate,
+                                 sizeof x->certificate)) {
         x->request.certificate = x->certificate;
     }
 }

@@ -52,6 +52,39 @@ trpi_tls_session_peer(const trpi_tls_session *session, trp_tls_peer *ret_peer)
     ERR_clear_error();
 }
 
+/* Whole and alone: a part of a name, or one of two, is another person's. */
+static bool
+common_name_take(const X509_NAME *name, char *ret_text, size_t bytes)
+{
+    uint8_t *text = NULL;
+    int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
+    if (at < 0 || X509_NAME_get_index_by_NID(name, NID_commonName, at) >= 0) {
+        return false;
+    }
+    int length =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+    bool fits = length > 0 && (size_t)length < bytes;
+    for (int i = 0; fits && i < length; i++) {
+        fits = text[i] >= ' ' && text[i] != 0x7f;
+    }
+    if (fits) {
+        memcpy(ret_text, text, (size_t)length);
+        ret_text[length] = '\0';
+    }
+    OPENSSL_free(text);
+    return fits;
+}
+
+bool
+trpi_tls_ssl_common_name(const void *ssl, char *ret_text, size_t bytes)
+{
+    const X509 *cert = ssl != NULL ? SSL_get0_peer_certificate(ssl) : NULL;
+    bool has = cert != NULL && SSL_get_verify_result(ssl) == X509_V_OK &&
+               common_name_take(X509_get_subject_name(cert), ret_text, bytes);
+    ERR_clear_error();
+    return has;
+}
+
 uint64_t
 trpi_tls_session_key(const trpi_tls_session *session)
 {

@@ -103,6 +103,10 @@ trp_err trpi_tls_context_lend(const trpi_tls_context *context, void *ssl_ctx);
 /* Let OpenSSL alone judge the certificates of another context's clients, in place of a callback of
  * the library that it belongs to. Thread: as trpi_tls_context_lend(). */
 void trpi_tls_verify_own(void *ssl_ctx, trpi_tls_peer peer);
+/* Read the common name of the peer's certificate in a session of another library (SSL *; NULL:
+ * none). False: there is no certificate, OpenSSL has not verified it, or it has not exactly one
+ * common name that fits and has neither control characters nor NUL. */
+bool trpi_tls_ssl_common_name(const void *ssl, char *ret_text, size_t bytes);
 
 /* Copy options with all their texts. Errors: TRP_ENOMEM; nothing is copied then. */
 trp_err trpi_tls_options_copy(trpi_tls_options *to, const trpi_tls_options *from);

@@ -271,6 +271,11 @@ is a_certificate_of_no_list_reads_nothing "$(certificate "$pki" 127.0.0.1 "$url/
 is a_reader_by_certificate_may_not_write "$(certificate "$pki" board.example -X DELETE "$url/cluster/members/x")" 403
 is a_writer_by_certificate_may "$(certificate "$pki" operator.example -X DELETE "$url/cluster/members/demo@127.0.0.1:1")" 404
 is a_certificate_of_another_authority_is_refused "$(certificate "$work/foreign" operator.example "$url/cluster/members")" 000
+# the name is the common name, not what stands in another part of the subject
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$work/sly.key" -subj "/O=x\\/CN=operator.example" -out "$work/sly.csr" 2>/dev/null
+openssl x509 -req -in "$work/sly.csr" -CA "$pki/ca.pem" -CAkey "$pki/ca.key" -CAcreateserial -days 2 -out "$work/sly.pem" 2>/dev/null
+check the_sly_subject_is_an_organisation grep -q 'O *= *"\?x/CN' <(openssl x509 -in "$work/sly.pem" -noout -subject)
+is a_common_name_in_another_part_is_none "$(certificate "$work" sly -X DELETE "$url/cluster/members/demo@127.0.0.1:1")" 401
 is tls_1_2_is_refused "$(certificate "$pki" board.example --tls-max 1.2 "$url/cluster/members")" 000
 get "http://127.0.0.1:$port/cluster/members"
 lacks plain_http_is_not_served selfNode
