@@ -68,7 +68,9 @@
     F(LANG, "lang", 0, "LANG", "c or c++ (default c)")                                             \
     F(PATH, "path", 0, "PATH", "the actors, with * and ? as wildcards")                            \
     F(SAMPLE, "sample", 0, "1/N", "one message in N (default 1/1)")                                \
-    F(FORMAT, "format", 0, "FORMAT", "tree, dot, chrome or otlp; of graph dot, mermaid or json")
+    F(FORMAT, "format", 0, "FORMAT", "tree, dot, chrome or otlp; of graph dot, mermaid or json")   \
+    F(PLUGIN, "plugin", 0, "FILE[:SYMBOL]", "the file in plugins-dir that has the behaviour")      \
+    F(ARGS, "args", 0, "JSON", "the first message of the actor")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -133,6 +135,7 @@ typedef struct trpi_cli_command {
 } trpi_cli_command;
 extern const trpi_cli_command trpi_cli_commands[];
 extern const size_t trpi_cli_commands_count;
+/* options.c */
 const trpi_cli_command *trpi_cli_command_find(const char *name);
 
 struct trpi_cli {
@@ -333,6 +336,8 @@ int trpi_cli_run_drain(trpi_cli *cli);
 int trpi_cli_run_undrain(trpi_cli *cli);
 int trpi_cli_run_bridge(trpi_cli *cli);
 int trpi_cli_run_upgrade(trpi_cli *cli);
+int trpi_cli_run_spawn(trpi_cli *cli);
+int trpi_cli_run_watch(trpi_cli *cli);
 int trpi_cli_run_shutdown(trpi_cli *cli);
 int trpi_cli_run_events(trpi_cli *cli);
 int trpi_cli_run_wait(trpi_cli *cli);

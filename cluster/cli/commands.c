@@ -3,8 +3,6 @@
  * Why.     Parsing, help and completion read this table, so that they cannot disagree.
  * Tests.   tests/unit/cli/options_test.c, tests/system/cli.sh
  */
-#include <string.h>
-
 #include "cluster/cli/cli.h"
 
 #define ANY                                                                                        \
@@ -499,6 +497,36 @@ const trpi_cli_command trpi_cli_commands[] = {
       .timeout_ms = SHORT,
       .completes = 'p',
       .run = trpi_cli_run_stop },
+    { .name = "spawn",
+      .group = TRPI_CLI_ACTORS,
+      .usage = "NAME --plugin FILE[:SYMBOL] [--args JSON]",
+      .summary = "start an actor /user/NAME of this node, whose behaviour a plugin has",
+      .text =
+          "FILE is the name of a file in plugins-dir, under the rules of upgrade. SYMBOL is a "
+          "trp_behaviour that it exports\n(default: that of TRP_SPAWN, troupe/plugin.h). JSON is "
+          "told to the actor as its first message. Exit 1:\n/user/NAME lives; 65: the file or JSON "
+          "is refused, nothing was started; 68: no such file; 77: somebody else\nmay write it. The "
+          "order is audited.\n",
+      .flags = BIT(PLUGIN) | BIT(ARGS),
+      .outputs = ANSWER,
+      .args_min = 1,
+      .args_max = 1,
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_spawn },
+    { .name = "watch",
+      .group = TRPI_CLI_ACTORS,
+      .usage = "PATH [--on MEMBER]",
+      .summary = "wait for the end of an actor, and say when it comes",
+      .text =
+          "A restart is no end; the loss of its node is one. Exit 68: no actor lives there; 75: "
+          "it lives after --timeout.\n",
+      .flags = BIT(ON),
+      .outputs = ANSWER,
+      .args_min = 1,
+      .args_max = 1,
+      .timeout_ms = LONG,
+      .completes = 'p',
+      .run = trpi_cli_run_watch },
     { .name = "bridge",
       .group = TRPI_CLI_ACTORS,
       .usage = "[NAME]",
@@ -759,14 +787,3 @@ const trpi_cli_command trpi_cli_commands[] = {
       .run = trpi_cli_run_complete },
 };
 const size_t trpi_cli_commands_count = sizeof(trpi_cli_commands) / sizeof(trpi_cli_commands)[0];
-
-const trpi_cli_command *
-trpi_cli_command_find(const char *name)
-{
-    for (size_t index = 0; index < trpi_cli_commands_count; index++) {
-        if (strcmp(trpi_cli_commands[index].name, name) == 0) {
-            return &trpi_cli_commands[index];
-        }
-    }
-    return NULL;
-}

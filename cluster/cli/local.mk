@@ -30,6 +30,7 @@ cli_sources = \
 	cluster/cli/cmd_top.c \
 	cluster/cli/cmd_topics.c \
 	cluster/cli/cmd_trace.c \
+	cluster/cli/cmd_spawn.c \
 	cluster/cli/cmd_upgrade.c \
 	cluster/cli/cmd_fault.c \
 	cluster/cli/cmd_graph.c \

@@ -182,6 +182,17 @@ trpi_cli_fail_command(const char *word)
     return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no command '%s'; see troupe help", word);
 }
 
+const trpi_cli_command *
+trpi_cli_command_find(const char *name)
+{
+    for (size_t index = 0; index < trpi_cli_commands_count; index++) {
+        if (strcmp(trpi_cli_commands[index].name, name) == 0) {
+            return &trpi_cli_commands[index];
+        }
+    }
+    return NULL;
+}
+
 /* Is it a command whose name has two words, as "config reload"? */
 static bool
 command_of_two(trpi_cli *cli, int argc, char **argv, int index)

@@ -1,4 +1,4 @@
-/* control_actors.c - send, ask, ping, tree: commands that talk to actors of this node and of
+/* control_actors.c - send, ask, watch, ping, tree: commands that talk to actors of this node and of
  * others.
  *
  * Shape.   All run on the call's own thread and may block. A path of another node goes over
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <troupe/inbox.h>
 #include <troupe/sharding.h>
 
 #include "base/alloc.h"
@@ -416,6 +417,69 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     }
     trp_msg_free(answer);
     trpi_free(m.owned);
+}
+
+/* ---- watch ----------------------------------------------------------------------------------- */
+
+#define WATCH_LOOK_MS 200u /* is the client still there? */
+
+/* Wait for the end of the actor that the inbox watches. TRP_ETIMEDOUT: it lives on. */
+static trp_err
+end_wait(trpi_call *call, trp_inbox *inbox, trp_terminated *ret_end)
+{
+    for (;;) {
+        uint32_t left_ms = trpi_call_left_ms(call);
+        trp_msg *msg = NULL;
+        trp_ref sender;
+        trp_err err = trp_inbox_receive(inbox, left_ms < WATCH_LOOK_MS ? left_ms : WATCH_LOOK_MS,
+                                        &msg, &sender);
+        bool ends = err == TRP_OK && trp_msg_is(msg, &trp_terminated_type);
+        if (ends) {
+            *ret_end = *(const trp_terminated *)trp_msg_payload(msg);
+        }
+        trp_msg_free(msg);
+        if (ends || (err != TRP_OK && (err != TRP_ETIMEDOUT || left_ms == 0))) {
+            return err;
+        }
+        if (trpi_call_wanted(call) != TRP_OK) {
+            return trpi_call_left_ms(call) == 0 ? TRP_ETIMEDOUT
+                   : trpi_call_ends(call)       ? TRP_ECLOSED
+                                                : TRP_ECANCELED;
+        }
+    }
+}
+
+void
+trpi_node_serve_watch(trp_node *node, trpi_call *call)
+{
+    target to;
+    trp_ref ref;
+    trp_inbox *inbox = NULL;
+    trp_terminated end = { 0 };
+    char path[PATH_TEXT_BYTES];
+    if (!target_resolve(node, call, &to, &ref)) {
+        return;
+    }
+    (void)full_path(node, &to, ref, path, sizeof path);
+    trp_err err = trp_inbox_open(node->system, NULL, &inbox);
+    err = err == TRP_OK ? trp_inbox_watch(inbox, ref) : err;
+    if (err == TRP_OK) {
+        trpi_call_progress(call, "watching %s", path);
+        err = end_wait(call, inbox, &end);
+    }
+    trp_inbox_close(inbox);
+    if (err == TRP_ETIMEDOUT) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL, "%s lives after %u ms", path,
+                              call->request.timeout_ms);
+    } else if (err != TRP_OK) {
+        refuse_err(node, call, err, path);
+    } else {
+        cJSON *reply = trpi_call_reply();
+        bool ok = trpi_json_add_text(reply, "path", path) &&
+                  trpi_json_add_bool(reply, "addressTerminated", end.address_terminated != 0) &&
+                  trpi_call_add_elapsed(call, reply);
+        trpi_call_answer_if(call, ok, reply);
+    }
 }
 
 /* ---- topics ---------------------------------------------------------------------------------- */

@@ -82,6 +82,16 @@ downed_add(trp_node *node, const trpi_control_request *request, char whom[WHOM_B
     }
 }
 
+/* Add a text of the client, which may be NULL. */
+static void
+printable_add(char whom[WHOM_BYTES], const char *before, const char *value)
+{
+    char text[WHOM_BYTES];
+    (void)snprintf(text, sizeof text, "%s", value != NULL ? value : "");
+    printable_make(text);
+    whom_add(whom, "%s%s", before, text);
+}
+
 /* Return the word for the order, and give its target. NULL: the request changes nothing. */
 static const char *
 order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYTES])
@@ -129,22 +139,20 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
         whom_add(whom, " action=%s rule=%s", request->action, text);
         return "fault";
     case TRPI_CONTROL_STOP:
-        (void)snprintf(text, sizeof text, "%s", request->path);
-        printable_make(text);
-        whom_add(whom, "%s", text);
+        printable_add(whom, "", request->path);
         return strcmp(request->action, "kill") == 0      ? "kill-actor"
                : strcmp(request->action, "restart") == 0 ? "restart-actor"
                                                          : "stop-actor";
     case TRPI_CONTROL_BRIDGE:
-        (void)snprintf(text, sizeof text, "%s", request->path != NULL ? request->path : "");
-        printable_make(text);
-        whom_add(whom, "/user/%s", text);
+        printable_add(whom, "/user/", request->path);
         return "bridge";
     case TRPI_CONTROL_UPGRADE:
-        (void)snprintf(text, sizeof text, "%s", request->path);
-        printable_make(text);
-        whom_add(whom, "%s", text);
+        printable_add(whom, "", request->path);
         return "upgrade-plugin";
+    case TRPI_CONTROL_SPAWN:
+        printable_add(whom, "/user/", request->path);
+        printable_add(whom, " plugin=", request->plugin);
+        return "spawn-actor";
     case TRPI_CONTROL_RELOAD:
         whom_add(whom, "%s", node->address);
         return "reload";

@@ -34,6 +34,8 @@ trpi_node_command_is_quick(const trpi_control_request *request)
     case TRPI_CONTROL_DRAIN:
     case TRPI_CONTROL_UNDRAIN:
     case TRPI_CONTROL_UPGRADE:
+    case TRPI_CONTROL_SPAWN:
+    case TRPI_CONTROL_WATCH:
     case TRPI_CONTROL_SHUTDOWN:
     case TRPI_CONTROL_SEND:
     case TRPI_CONTROL_ASK:
@@ -135,6 +137,8 @@ static void (*const servers[])(trp_node *node, trpi_call *call) = {
     [TRPI_CONTROL_UNDRAIN] = trpi_node_serve_undrain,
     [TRPI_CONTROL_BRIDGE] = trpi_node_serve_bridge,
     [TRPI_CONTROL_UPGRADE] = trpi_node_serve_upgrade,
+    [TRPI_CONTROL_SPAWN] = trpi_node_serve_spawn,
+    [TRPI_CONTROL_WATCH] = trpi_node_serve_watch,
 };
 
 void

@@ -36,6 +36,8 @@ static const struct {
     { "drain", TRPI_CONTROL_DRAIN, true },
     { "undrain", TRPI_CONTROL_UNDRAIN, true },
     { "upgrade", TRPI_CONTROL_UPGRADE, true },
+    { "spawn", TRPI_CONTROL_SPAWN, false },
+    { "watch", TRPI_CONTROL_WATCH, true },
     { "shutdown", TRPI_CONTROL_SHUTDOWN, true },
     { "events", TRPI_CONTROL_EVENTS, false },
     { "send", TRPI_CONTROL_SEND, false },
@@ -370,6 +372,9 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     if (err == TRP_OK && request->command == TRPI_CONTROL_UPGRADE) {
         err = text_take(json, "plugin", &request->path, refusal);
     }
+    if (err == TRP_OK && request->command == TRPI_CONTROL_SPAWN) {
+        err = text_take(json, "plugin", &request->plugin, refusal);
+    }
     return err;
 }
 
@@ -469,6 +474,30 @@ is_for_all(trpi_control_command command)
            command == TRPI_CONTROL_PEERS || command == TRPI_CONTROL_DOCTOR;
 }
 
+static trp_err
+spawn_check(const trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    return request->path == NULL     ? field_refuse(refusal, "path", "missing")
+           : request->plugin == NULL ? field_refuse(refusal, "plugin", "missing")
+                                     : TRP_OK;
+}
+
+static trp_err
+shards_check(const trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    return (request->rebalance || request->local) && request->type == NULL
+               ? field_refuse(refusal, "type", "missing")
+               : TRP_OK;
+}
+
+static trp_err
+entity_check(const trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    return request->type == NULL   ? field_refuse(refusal, "type", "missing")
+           : request->text == NULL ? field_refuse(refusal, "text", "missing")
+                                   : TRP_OK;
+}
+
 /* Check that the fields are there that the command needs. */
 static trp_err
 needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
@@ -495,6 +524,9 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
         request->type = request->type ? request->type : "string";
         return request->path ? payload_take(request, refusal)
                              : field_refuse(refusal, "path", "missing");
+    case TRPI_CONTROL_SPAWN:
+        return spawn_check(request, refusal);
+    case TRPI_CONTROL_WATCH:
     case TRPI_CONTROL_SENDERS:
         return request->path ? TRP_OK : field_refuse(refusal, "path", "missing");
     case TRPI_CONTROL_FAULT:
@@ -534,13 +566,9 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_DEADLETTERS:
         return records_take(request, refusal);
     case TRPI_CONTROL_SHARDS:
-        return (request->rebalance || request->local) && request->type == NULL
-                   ? field_refuse(refusal, "type", "missing")
-                   : TRP_OK;
+        return shards_check(request, refusal);
     case TRPI_CONTROL_ENTITY:
-        return request->type == NULL   ? field_refuse(refusal, "type", "missing")
-               : request->text == NULL ? field_refuse(refusal, "text", "missing")
-                                       : TRP_OK;
+        return entity_check(request, refusal);
     }
     return TRP_OK;
 }

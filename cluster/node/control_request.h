@@ -56,7 +56,9 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_DASHBOARD,
     TRPI_CONTROL_SENDERS,
     TRPI_CONTROL_BRIDGE,
-    TRPI_CONTROL_UPGRADE
+    TRPI_CONTROL_UPGRADE,
+    TRPI_CONTROL_SPAWN,
+    TRPI_CONTROL_WATCH
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -83,8 +85,9 @@ typedef struct trpi_control_request {
     uint64_t after;                /* only those behind this number; 0: all */
     const char *level, *component; /* logs; NULL: all */
     const char *member;            /* NULL: this node */
-    /* send, ask, tree; ping: its target; fault: its peer; upgrade: a file */
+    /* send, ask, tree, watch; ping: its target; fault: its peer; upgrade: a file; spawn: a name */
     const char *path;
+    const char *plugin;           /* spawn: FILE or FILE:SYMBOL */
     const char *action;           /* fault, stop, trace: never NULL there */
     const char *direction, *rule; /* fault; direction is never NULL there */
     const char *type;

@@ -76,7 +76,7 @@ troupe_sources += \
 	cluster/node/journal_main.c \
 	cluster/node/node_persistence.c \
 	cluster/node/node_plugin.c \
-	cluster/node/node_upgrade.c \
+	cluster/node/node_spawn.c cluster/node/node_upgrade.c \
 	cluster/node/plugin_file.c \
 	cluster/node/node_shutdown.c \
 	cluster/node/node_start.c \

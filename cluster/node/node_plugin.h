@@ -22,6 +22,16 @@ typedef struct trpi_plugin {
     trpi_code versions[TRPI_UPGRADES_MAX + 1];
 } trpi_plugin;
 
+#define TRPI_SPAWN_FILES_MAX 64u
+
+/* A file that was loaded for `troupe spawn`. */
+typedef struct trpi_spawn_file {
+    uint64_t dev, ino;
+    int64_t bytes, changed_ns; /* by which a changed one is known */
+    void *handle;
+    int copy; /* stays open: the loader knows the copy by its path */
+} trpi_spawn_file;
+
 /* Load "PATH" or "PATH:ARGUMENTS", borrowed as long as the plugin, and run nothing of it but its
  * constructors. A PATH without a slash is looked for in LIBDIR/troupe, then where the loader looks.
  * Errors: TRP_ECONFIG; *ret_error says what. Thread: the opener of the node. */

@@ -99,6 +99,8 @@ struct trp_node {
     } commands;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
+    trpi_spawn_file spawn_files[TRPI_SPAWN_FILES_MAX]; /* node-spawn-S3 */
+    size_t spawn_files_count;
     struct trpi_apps *apps;                  /* NULL: it has no directory of applications */
     const struct trpi_doctor_probes *probes; /* of the doctor; tests replace them */
     trpi_record_ring dead_ring;              /* the last dead letters; control_deadletters.c */
@@ -238,6 +240,14 @@ void trpi_node_serve_reload(trp_node *node, trpi_call *call);
 /* node_upgrade.c */
 const char *trpi_plugins_dir(trp_node *node); /* where files of plugins are that commands name */
 void trpi_node_serve_upgrade(trp_node *node, trpi_call *call);
+/* Begin a command that loads code; false: another one runs, which was answered. */
+bool trpi_plugin_turn_take(trp_node *node, trpi_call *call);
+void trpi_plugin_turn_give(trp_node *node);
+/* Register the types that a behaviour of a loaded file accepts. *why "": all well. */
+void trpi_plugin_accepts_register(const trp_behaviour *behaviour, char *why, size_t why_bytes);
+/* node_spawn.c */
+void trpi_node_serve_spawn(trp_node *node, trpi_call *call);
+void trpi_node_serve_watch(trp_node *node, trpi_call *call); /* control_actors.c */
 /* control_fault.c */
 void trpi_node_serve_fault(trp_node *node, trpi_call *call);
 void trpi_node_serve_why(trp_node *node, trpi_call *call);

@@ -141,9 +141,8 @@ file_load(upgrading *u)
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
-/* Register the types that a behaviour accepts. "": all well. */
-static void
-accepts_check(const trp_behaviour *behaviour, char *why, size_t why_bytes)
+void
+trpi_plugin_accepts_register(const trp_behaviour *behaviour, char *why, size_t why_bytes)
 {
     for (const trp_protocol *const *p = behaviour->accepts; p != NULL && *p != NULL; p++) {
         trp_err err = trp_protocol_register(*p);
@@ -201,7 +200,7 @@ plugin_upgrade_begin(upgrading *u, const trpi_upgrade *upgrade)
     u->handle = NULL; /* node-upgrade-U3 */
     u->copy = -1;
     for (size_t i = 0; i < upgrade->rows_count && why[0] == '\0'; i++) {
-        accepts_check(upgrade->rows[i].change.behaviour, why, sizeof why);
+        trpi_plugin_accepts_register(upgrade->rows[i].change.behaviour, why, sizeof why);
     }
     if (why[0] != '\0') {
         return refuse_file(u, why);
@@ -271,9 +270,9 @@ actors_change(upgrading *u, const trpi_upgrade *upgrade)
     upgrade_answer(u, &sum);
 }
 
-/* node-upgrade-U2. true: it is this call's turn. */
-static bool
-turn_take(trp_node *node, trpi_call *call)
+/* node-upgrade-U2 */
+bool
+trpi_plugin_turn_take(trp_node *node, trpi_call *call)
 {
     pthread_mutex_lock(&node->lock);
     bool taken = !node->is_upgrading;
@@ -281,16 +280,24 @@ turn_take(trp_node *node, trpi_call *call)
     pthread_mutex_unlock(&node->lock);
     if (!taken) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
-                              "nothing was changed: another upgrade of this node runs");
+                              "nothing was changed: another upgrade or spawn of this node runs");
     }
     return taken;
+}
+
+void
+trpi_plugin_turn_give(trp_node *node)
+{
+    pthread_mutex_lock(&node->lock);
+    node->is_upgrading = false;
+    pthread_mutex_unlock(&node->lock);
 }
 
 void
 trpi_node_serve_upgrade(trp_node *node, trpi_call *call)
 {
     upgrading u = { .node = node, .call = call, .name = call->request.path, .copy = -1 };
-    if (!turn_take(node, call)) {
+    if (!trpi_plugin_turn_take(node, call)) {
         return;
     }
     if (plugin_find(&u) && file_load(&u) && rows_make(&u)) {
@@ -309,7 +316,5 @@ trpi_node_serve_upgrade(trp_node *node, trpi_call *call)
     }
     trpi_free(u.rows);
     cJSON_Delete(u.kept);
-    pthread_mutex_lock(&node->lock);
-    node->is_upgrading = false;
-    pthread_mutex_unlock(&node->lock);
+    trpi_plugin_turn_give(node);
 }

@@ -84,6 +84,12 @@ typedef struct trp_plugin_upgrade {
     const trp_plugin_upgrade trp_plugin_upgrade_v1 = { sizeof(trp_plugin_upgrade), (changes_),     \
                                                        (count_), 0, (begin_) };
 
+/* Export the behaviour of a file for `troupe spawn NAME --plugin FILE`; it needs no trp_plugin.
+ * More than one: export constants of type trp_behaviour, named as FILE:SYMBOL. Since: 0.2 */
+#define TRP_SPAWN(...)                                                                             \
+    TRP_API extern const trp_behaviour trp_spawn_v1;                                               \
+    const trp_behaviour trp_spawn_v1 = __VA_ARGS__;
+
 #ifdef __cplusplus
 }
 #endif

@@ -42,6 +42,10 @@ shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"
 doctor {"ok":true,"selfNode":"$A","healthy":false,"failures":1,"warnings":1,"findings":[{"id":"joined","level":"ok","evidence":"this node is Up","advice":null,"page":"docs/doctor.md"},{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"},{"id":"clock","level":"warn","evidence":"B is 1.8 s ahead","advice":"start a time service","page":"docs/doctor.md"}],"elapsedMs":1100}
 metrics {"ok":true,"families":[{"name":"troupe_actors","type":"gauge","help":"Actors.","samples":[{"value":1204}]},{"name":"troupe_dead_letters_total","type":"counter","help":"Lost.","samples":[{"labels":{"reason":"no-such-actor"},"value":3}]},{"name":"troupe_wait_seconds","type":"histogram","help":"Waits.","buckets":[{"le":0.1,"count":3}],"count":4,"sum":1.5}]}
 stop {"ok":true,"path":"$A/user/a","action":"stop","dryRun":false}
+upgrade {"ok":true,"plugin":"counter.so","version":2,"changed":12,"keptCount":0,"kept":[],"elapsedMs":40}
+spawn {"ok":true,"path":"/user/worker","behaviour":"worker","plugin":"counter.so"}
+watch {"progress":"watching /user/a"}
+watch {"ok":true,"path":"/user/a","addressTerminated":false,"elapsedMs":1500}
 dashboard {"ok":true,"url":"http://127.0.0.1:8558/dashboard#code=0123","expiresMs":60000}
 top {"ok":true,"selfNode":"$A","system":"demo","actors":1204,"handled":"17000","deadLetters":"3","walkAgeMs":310.5,"active":3,"suspended":1,"overloaded":1,"rows":[{"path":"/user/vault","behaviour":"vault","dispatcher":"default","messagesPerS":0,"mailbox":null,"ageMs":61000,"waitMs":null,"runMs":null,"heldMs":62000,"suspended":false,"handled":"7"},{"path":"/user/orders/w-3","behaviour":"order","dispatcher":"default","messagesPerS":1900.4,"mailbox":3100,"ageMs":null,"waitMs":2.14,"runMs":0.41,"heldMs":null,"suspended":true,"handled":"16000"}]}
 deadletters {"ok":true,"selfNode":"$A","total":1204,"byReason":{"no-such-actor":1000,"mailbox-full":204},"deadLetters":[{"number":"1203","time":"2026-11-20T12:04:10.113Z","reason":"no-such-actor","type":"bank.add","bytes":24,"sender":"/user/client","recipient":"/user/countr","nearest":"/user/counter"},{"number":"1204","time":"2026-11-20T12:04:11.870Z","reason":"told-to-nobody","type":null,"bytes":1180,"sender":null,"recipient":null,"nearest":null}],"missed":3,"next":"1204"}
@@ -69,6 +73,9 @@ join {"ok":false,"exit":1,"error":"already a member of troupe.tcp://demo@10.0.0.
 leave {"ok":false,"exit":75,"error":"still Leaving after 60 s"}
 drain {"ok":true,"node":"$B","nodeUid":"18446744073709551615","status":"Up","drained":true,"shardsBefore":12,"shards":3,"stays":["order: 3"],"singletons":[],"elapsedMs":900}
 undrain {"ok":false,"exit":68,"error":"no such member nope","hint":"troupe members"}
+upgrade {"ok":true,"plugin":"counter.so","version":3,"changed":1,"keptCount":3,"kept":[{"path":"/user/a","why":"its code_change has failed"}],"elapsedMs":40}
+spawn {"ok":false,"exit":77,"error":"file counter.so can be written by others (mode 0775): chmod go-w counter.so"}
+watch {"ok":true,"path":"$B/user/a","addressTerminated":true,"elapsedMs":200}
 ask {"ok":false,"exit":75,"error":"no reply in time"}
 send !huge
 tree !empty
@@ -145,6 +152,29 @@ expect shards_rebalance 0 good shards order --rebalance
 expect entity_is_found 0 good entity order 4711
 has entity_says_where "$B" && has entity_says_its_shard "17"
 expect entity_needs_an_id 64 good entity order
+expect upgrade_is_done 0 good upgrade counter.so
+has upgrade_counts "counter.so  upgraded (0.0 s): 12 actors changed"
+expect upgrade_json 0 good upgrade counter.so -o json
+is_json upgrade_json_is_json
+expect upgrade_that_some_did_not_take_is_1 1 bad upgrade counter.so
+has upgrade_names_them "/user/a  keeps its old code: its code_change has failed" && has upgrade_counts_the_others "... and 2 more, which the log names"
+expect upgrade_needs_a_file 64 good upgrade
+expect spawn_is_done 0 good spawn worker --plugin counter.so --args '{"n":1}'
+is spawn_prints_the_path "$(cat "$work/out")" /user/worker
+expect spawn_json 0 good spawn worker --plugin counter.so -o json
+is_json spawn_json_is_json
+expect spawn_needs_a_plugin 64 good spawn worker
+expect spawn_is_not_permitted 77 bad spawn worker --plugin counter.so
+expect watch_ends 0 good watch /user/a
+is watch_says_so "$(cat "$work/out")" "/user/a  has ended (1.5 s)"
+lacks watch_prints_no_progress_off_a_terminal watching "$work/err"
+expect watch_tells_its_progress 0 good watch /user/a -v
+has watch_is_on "watching /user/a" "$work/err"
+expect watch_json 0 good watch /user/a -o json
+is_json watch_json_is_json
+expect watch_of_a_lost_node 0 bad watch /user/a
+has watch_names_the_loss "is lost with its node (0.2 s)"
+expect watch_needs_a_path 64 good watch a
 expect doctor_with_a_failure_exits_1 1 good doctor
 is doctor_table "$(cat "$work/out")" " ok    joined               this node is Up
  FAIL  links                A cannot dial B

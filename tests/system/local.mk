@@ -27,6 +27,16 @@ noinst_LTLIBRARIES += tests/system/many.la
 tests_system_many_la_SOURCES = tests/system/many.c
 tests_system_many_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_system_many_la_LIBADD = libtroupe.la
+noinst_LTLIBRARIES += tests/system/spawned_1.la
+tests_system_spawned_1_la_SOURCES = tests/system/spawned.c
+tests_system_spawned_1_la_CPPFLAGS = $(AM_CPPFLAGS) -DSPAWNED_VERSION='"1"'
+tests_system_spawned_1_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_spawned_1_la_LIBADD = libtroupe.la
+noinst_LTLIBRARIES += tests/system/spawned_2.la
+tests_system_spawned_2_la_SOURCES = tests/system/spawned.c
+tests_system_spawned_2_la_CPPFLAGS = $(AM_CPPFLAGS) -DSPAWNED_VERSION='"2"'
+tests_system_spawned_2_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_spawned_2_la_LIBADD = libtroupe.la
 noinst_LTLIBRARIES += tests/system/upgraded_1.la
 tests_system_upgraded_1_la_SOURCES = tests/system/upgraded.c
 tests_system_upgraded_1_la_CPPFLAGS = $(AM_CPPFLAGS) -DUP_VERSION=1

@@ -109,6 +109,18 @@ argument_counts_are_checked(void)
     UNIT_EQUAL(PARSE("ask", "/a", "b", "c"), 64);
     UNIT_EQUAL(PARSE("members", "x"), 64);
     UNIT_EQUAL(PARSE("leave"), 0);
+    UNIT_EQUAL(PARSE("upgrade"), 64);
+    UNIT_EQUAL(PARSE("upgrade", "a.so", "b.so"), 64);
+    UNIT_EQUAL(PARSE("upgrade", "a.so", "-t", "2m"), 0);
+    UNIT_EQUAL(cli.timeout_ms, 120000);
+    UNIT_EQUAL(PARSE("upgrade", "a.so", "--endpoint", "http://127.0.0.1:1"), 64);
+    UNIT_EQUAL(PARSE("spawn", "a", "--plugin", "x.so:y", "--args", "{}"), 0);
+    UNIT_TEXT(trpi_cli_text(&cli, TRPI_CLI_PLUGIN), "x.so:y");
+    UNIT_TEXT(trpi_cli_text(&cli, TRPI_CLI_ARGS), "{}");
+    UNIT_EQUAL(PARSE("spawn", "a", "--plugin", "x.so", "--endpoint", "http://127.0.0.1:1"), 64);
+    UNIT_EQUAL(PARSE("members", "--plugin", "x.so"), 64);
+    UNIT_EQUAL(PARSE("watch"), 64);
+    UNIT_EQUAL(PARSE("watch", "/user/a", "--on", "b:1"), 0);
 }
 
 static void

@@ -123,6 +123,31 @@ fields_are_read_and_defaults_filled_in(void)
 }
 
 static void
+files_and_ends_of_actors_are_named(void)
+{
+    trpi_control_request r = accepted("{\"cmd\":\"upgrade\",\"plugin\":\"counter.so\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_UPGRADE);
+    UNIT_TEXT(r.path, "counter.so");
+    UNIT_EQUAL(r.timeout_ms, TRPI_CTL_TIMEOUT_MS_LONG);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"spawn\",\"path\":\"a\",\"plugin\":\"x.so:y\",\"text\":\"[1]\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_SPAWN);
+    UNIT_TEXT(r.path, "a");
+    UNIT_TEXT(r.plugin, "x.so:y");
+    UNIT_TEXT(r.text, "[1]");
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"watch\",\"path\":\"/user/a\"}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_WATCH);
+    UNIT_TEXT(r.path, "/user/a");
+    trpi_control_request_fini(&r);
+    refused("{\"cmd\":\"upgrade\"}", 64, "field 'plugin': missing");
+    refused("{\"cmd\":\"upgrade\",\"plugin\":7}", 64, "field 'plugin': expected a text");
+    refused("{\"cmd\":\"spawn\",\"plugin\":\"x.so\"}", 64, "field 'path': missing");
+    refused("{\"cmd\":\"spawn\",\"path\":\"a\"}", 64, "field 'plugin': missing");
+    refused("{\"cmd\":\"watch\"}", 64, "field 'path': missing");
+}
+
+static void
 traces_are_shown_and_sampled(void)
 {
     trpi_control_request r = accepted("{\"cmd\":\"trace\"}");
@@ -339,6 +364,7 @@ nearest_finds_one_slip_and_no_stranger(void)
 UNIT_BEGIN("control_request")
 UNIT(a_message_may_continue_a_trace)
 UNIT(fields_are_read_and_defaults_filled_in)
+UNIT(files_and_ends_of_actors_are_named)
 UNIT(traces_are_shown_and_sampled)
 UNIT(topics_are_listed_and_published_to)
 UNIT(mistakes_are_answered_by_name)
