@@ -17,6 +17,7 @@ lines_max=60
 #   echo_*    the document's echo servers whole, with their flow control, and a slow peer
 #   frames_tls  both ends of a connection, with their certificates
 #   udp       three kinds of sockets
+#   proxy     a document's two samples whole: a page, and the proxy before it
 #   persistent  commands, events, recovery and snapshots of one actor
 #   agent     values, a transaction over them, one derived
 #   cache     source, cache and those that wait
@@ -35,7 +36,7 @@ lines_max=60
 #   orders    a service: entities, reminders, a projection and a singleton
 #   registry  services, a job for them, and the list
 #   room      a member whole, and all that a subscriber is told; room_caller, the same for a client
-longer=" hello_app broker graph pulling agent cache ending flow periodic aggregator coordinated buncher philosophers health cluster counter ping echo_ack echo_nack echo_peer frames_tls udp persistent orders registry room room_caller "
+longer=" hello_app broker graph pulling agent cache ending flow periodic aggregator coordinated buncher philosophers health cluster counter ping echo_ack echo_nack echo_peer frames_tls udp proxy persistent orders registry room room_caller "
 # Not run here: those need a second process or a node, and are run by tests/multinode and tests/system.
 elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend hello_app member multinode orders ping pulling room room_caller stats stats_master "
 # What a program shows, and which one does (examples/README.md says how).
@@ -54,7 +55,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     chat:TRP_MSG_ARRAY codec:trp_pipeline_new member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
     hello_app:TRP_BOOTABLE broker:trp_line_stage graph:TRP_REGISTRY pulling:TRP_REGISTRY
     throttle:trp_system_throttler_spawn name_reuse:TRP_EEXIST ending:trp_system_shutdown periodic:trp_schedule_once cache:trp_schedule_once flow:trp_flow_start flow:trp_flow_ask aggregator:trp_aggregator_expect_once agent:trp_agent_send_in coordinated:trp_coordination_join buncher:TRP_FSM_EXPORT philosophers:trp_fsm_reply
-    echo_ack:trp_tcp_ack_type echo_nack:trp_tcp_resume_writing_type udp:trp_udp_simple_sender health:trp_nng_open spool:trp_consumer_open spool:trp_endpoint_ack frames_tls:trp_tls_new frames_tls:trp_tcp_pipeline
+    echo_ack:trp_tcp_ack_type echo_nack:trp_tcp_resume_writing_type udp:trp_udp_simple_sender health:trp_nng_open spool:trp_consumer_open spool:trp_endpoint_ack proxy:trp_endpoint_reply frames_tls:trp_tls_new frames_tls:trp_tcp_pipeline
     live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy
     remote_child:trp_behaviour_register deployed:trp_watch multinode:trp_multinode_barrier frontend:trp_watch
     backend:trp_cluster_subscribe stats:statsWorker stats_master:oldest_find factorial_frontend:from_config
