@@ -221,7 +221,8 @@ TRP_API void trp_endpoint_fail(trp_ctx *ctx, trp_ref consumer, uint64_t exchange
  *
  * Ownership: borrows body (shared) and headers (copied).
  * Errors:    as trp_endpoint_send; told by trp_endpoint_error:
- *            TRP_ESTATE   it was settled already, or its time is over
+ *            TRP_ESTATE   it was settled already, its time is over, or the consumer was opened
+ *                         without `acknowledges`
  *            TRP_ECLOSED  the peer has gone
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CAM-02, CAM-03.  Since: 0.2 */

@@ -179,9 +179,11 @@ slot_settle(trp_ctx *ctx, consumer *c, uint64_t exchange, trp_err err, const cha
 {
     slot *s = slot_find(c, exchange, AWAITED);
     if (s == NULL) {
-        if (exchange != 0) {
+        if (exchange != 0 || reply != NULL) { /* "ack 0" means nothing; a reply is lost */
             trpi_endpoint_error_tell(ctx, &c->e, trp_sender(ctx), 0, exchange, TRP_ESTATE,
-                                     "the message was settled already, or its time is over");
+                                     exchange != 0
+                                         ? "the message was settled already, or its time is over"
+                                         : "a reply needs a consumer that acknowledges");
         }
         return;
     }

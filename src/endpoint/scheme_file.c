@@ -7,6 +7,9 @@
  *   scheme-file-D1  A file stays in DIR until its message is settled.
  *   scheme-file-D2  No name leads out of DIR: names come from its list, or have no '/'.
  *   scheme-file-D3  A produced file has its name when all of it is on the disk.
+ *   scheme-file-D4  What is moved or deleted is the file that was read: another one that has its
+ *       name meanwhile is consumed in its turn.
+ *   scheme-file-D5  A file that cannot be opened for want of descriptors or memory is read later.
  * Limits.  message_bytes_max; names of 255 bytes.
  * Tests.   tests/unit/endpoint/consumer_test.c, tests/unit/endpoint/producer_test.c
  * Sources. CAM-03, CAM-10
@@ -26,11 +29,18 @@
 
 enum { DELAY_MS = 500, NAME_BYTES = 256 };
 
+/* A file whose message is on its way. */
+typedef struct taken {
+    char name[NAME_BYTES]; /* "": none */
+    struct stat status;    /* as it was read; scheme-file-D4 */
+} taken;
+
 typedef struct folder {
     int fd;
     uint32_t delay_ms, deletes, count;
     const char *match, *done, *failed;
-    char (*names)[NAME_BYTES]; /* of messages that are not settled; pending_max of them */
+    bool lacks;   /* the last time there was no descriptor, or no memory */
+    taken *takes; /* of messages that are not settled; pending_max of them */
 } folder;
 
 static bool
@@ -107,8 +117,8 @@ folder_consume(trp_ctx *ctx, trpi_endpoint *e)
         err = errno_tell(e, "cannot make", f->failed);
     }
     if (err == TRP_OK) {
-        f->names = trpi_alloc(e->args.options.pending_max * sizeof *f->names);
-        err = f->names == NULL ? TRP_ENOMEM : TRP_OK;
+        f->takes = trpi_alloc(e->args.options.pending_max * sizeof *f->takes);
+        err = f->takes == NULL ? TRP_ENOMEM : TRP_OK;
     }
     if (err == TRP_OK) {
         trpi_consumer_timer(ctx, e, 0, f->delay_ms);
@@ -125,7 +135,7 @@ folder_stop(trp_ctx *ctx, trpi_endpoint *e)
         if (f->fd >= 0) {
             (void)close(f->fd);
         }
-        trpi_free(f->names);
+        trpi_free(f->takes);
         trpi_free(f);
         e->state = NULL;
     }
@@ -133,12 +143,27 @@ folder_stop(trp_ctx *ctx, trpi_endpoint *e)
 
 /* ---- consuming ------------------------------------------------------------------------------- */
 
-/* Move a file to where done or failed ones are. */
+/* Is this an error of the process, and not of the file? */
+static bool
+errno_passes(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+/* Move a file to where done or failed ones are. scheme-file-D4 */
 static trp_err
-file_put_away(trpi_endpoint *e, const char *name, trp_err verdict)
+file_put_away(trpi_endpoint *e, const char *name, const struct stat *as, trp_err verdict)
 {
     const folder *f = e->state;
     char to[2 * NAME_BYTES];
+    struct stat now;
+    if (fstatat(f->fd, name, &now, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno_tell(e, "cannot find", name);
+    }
+    if (now.st_dev != as->st_dev || now.st_ino != as->st_ino ||
+        now.st_mtim.tv_sec != as->st_mtim.tv_sec || now.st_mtim.tv_nsec != as->st_mtim.tv_nsec) {
+        return TRP_OK;
+    }
     if (verdict == TRP_OK && f->deletes != 0) {
         return unlinkat(f->fd, name, 0) == 0 ? TRP_OK : errno_tell(e, "cannot delete", name);
     }
@@ -151,28 +176,27 @@ folder_settle(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_err err,
               const trpi_endpoint_send *reply)
 {
     folder *f = e->state;
-    char *name = f->names[token];
+    taken *t = &f->takes[token];
     (void)ctx;
     (void)reply;
-    trpi_assert(name[0] != '\0');
-    trp_err own = file_put_away(e, name, err);
-    name[0] = '\0';
+    trpi_assert(t->name[0] != '\0');
+    trp_err own = file_put_away(e, t->name, &t->status, err);
+    t->name[0] = '\0';
     return own;
 }
 
 static trp_err
-file_read(const trpi_endpoint *e, int fd, trp_bytes *ret_body)
+file_read(const trpi_endpoint *e, int fd, struct stat *ret_status, trp_bytes *ret_body)
 {
-    struct stat status;
     uint8_t *data;
     size_t done = 0;
-    if (fstat(fd, &status) != 0) {
+    if (fstat(fd, ret_status) != 0) {
         return TRP_EIO;
     }
-    if ((uint64_t)status.st_size > e->args.options.message_bytes_max) {
+    if ((uint64_t)ret_status->st_size > e->args.options.message_bytes_max) {
         return TRP_EMSGSIZE;
     }
-    size_t bytes = (size_t)status.st_size;
+    size_t bytes = (size_t)ret_status->st_size;
     *ret_body = TRP_BYTES_EMPTY;
     if (bytes == 0) {
         return TRP_OK;
@@ -191,55 +215,77 @@ file_read(const trpi_endpoint *e, int fd, trp_bytes *ret_body)
 
 /* True: it is none of ours, or is on its way already. */
 static bool
-file_is_skipped(const trpi_endpoint *e, const char *name)
+file_is_skipped(const trpi_endpoint *e, const char *name, struct stat *ret_status)
 {
     const folder *f = e->state;
-    struct stat status;
     if (name[0] == '.' || strlen(name) >= NAME_BYTES ||
         (f->match != NULL && fnmatch(f->match, name, FNM_PERIOD) != 0) ||
-        fstatat(f->fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) {
+        fstatat(f->fd, name, ret_status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(ret_status->st_mode)) {
         return true;
     }
     for (uint32_t i = 0; i < e->args.options.pending_max; i++) {
-        if (strcmp(f->names[i], name) == 0) {
+        if (strcmp(f->takes[i].name, name) == 0) {
             return true;
         }
     }
     return false;
 }
 
+/* scheme-file-D5 */
 static void
-file_deliver(trp_ctx *ctx, trpi_endpoint *e, const char *name)
+lack_log(trp_ctx *ctx, trpi_endpoint *e, const char *what)
 {
-    const folder *f = e->state;
+    folder *f = e->state;
+    if (!f->lacks) {
+        trp_log(ctx, TRP_LOG_WARNING, "no descriptor or no memory to read %s: it is tried again",
+                what);
+    }
+    f->lacks = true;
+}
+
+/* False: not now, nor another one. The status is that of its name. */
+static bool
+file_deliver(trp_ctx *ctx, trpi_endpoint *e, const char *name, struct stat *status)
+{
+    folder *f = e->state;
     trp_bytes body = TRP_BYTES_EMPTY;
     uint32_t token = 0;
     int fd = openat(f->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
-        return; /* somebody else took it */
+        return true; /* somebody else took it */
     }
-    trp_err err = fd < 0 ? errno_tell(e, "cannot read", name) : file_read(e, fd, &body);
+    trp_err err = fd >= 0               ? file_read(e, fd, status, &body)
+                  : errno_passes(errno) ? TRP_ENOMEM
+                                        : errno_tell(e, "cannot read", name);
     if (fd >= 0) {
         (void)close(fd);
     }
+    if (err == TRP_ENOMEM) {
+        lack_log(ctx, e, name);
+        return false;
+    }
+    f->lacks = false;
     if (err != TRP_OK) {
         char reason[TRP_ENDPOINT_REASON_BYTES];
         (void)snprintf(reason, sizeof reason, "%.120s: %s; it goes to %.40s", name,
                        err == TRP_EMSGSIZE ? "longer than message_bytes_max" : "not readable",
                        f->failed);
         trpi_endpoint_error_tell(ctx, e, e->args.options.handler, 0, 0, err, reason);
-        if (file_put_away(e, name, err) != TRP_OK) {
+        if (file_put_away(e, name, status, err) != TRP_OK) {
             trp_log(ctx, TRP_LOG_WARNING, "%s; it is tried again", e->reason);
         }
-        return;
+        return true;
     }
-    while (f->names[token][0] != '\0') {
+    while (f->takes[token].name[0] != '\0') {
         token++;
     }
     trpi_assert(token < e->args.options.pending_max);
-    (void)snprintf(f->names[token], NAME_BYTES, "%s", name);
-    const trp_endpoint_header header = { "file.name", f->names[token] };
+    (void)snprintf(f->takes[token].name, NAME_BYTES, "%s", name);
+    f->takes[token].status = *status;
+    const trp_endpoint_header header = { "file.name", f->takes[token].name };
     (void)trpi_consumer_deliver(ctx, e, token, body, &header, 1);
+    return true;
 }
 
 static bool
@@ -249,19 +295,23 @@ folder_poll(trp_ctx *ctx, trpi_endpoint *e)
     int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
-    bool more = false;
+    struct stat status;
+    bool more = false, goes = true;
     if (list == NULL) {
+        int error = errno;
         if (fd >= 0) {
             (void)close(fd);
         }
-        trp_fail(ctx, TRP_EIO, "cannot list %s: %s", e->uri.path, strerrordesc_np(errno));
+        if (errno_passes(error)) {
+            lack_log(ctx, e, e->uri.path);
+            return false; /* the timer goes on */
+        }
+        trp_fail(ctx, TRP_EIO, "cannot list %s: %s", e->uri.path, strerrordesc_np(error));
     }
-    while (!more && (entry = readdir(list)) != NULL) {
-        if (!file_is_skipped(e, entry->d_name)) {
+    while (!more && goes && (entry = readdir(list)) != NULL) {
+        if (!file_is_skipped(e, entry->d_name, &status)) {
             more = trpi_consumer_room(e) == 0;
-            if (!more) {
-                file_deliver(ctx, e, entry->d_name);
-            }
+            goes = more || file_deliver(ctx, e, entry->d_name, &status);
         }
     }
     (void)closedir(list);

@@ -1,4 +1,6 @@
 /* consumer_test.c - what arrives at an endpoint, and how it is acknowledged. */
+#include <sys/resource.h>
+
 #include "tests/unit/endpoint/keeper.h"
 
 static keeper k, other;
@@ -33,6 +35,15 @@ ticks_without_room_become_one(void)
     stage_close(system);
 }
 
+static void
+say_reply_to_nothing(trp_ctx *ctx, keeper *of)
+{
+    trp_endpoint_ack(ctx, of->endpoint, atomic_load(&of->exchange)); /* that is no error */
+    UNIT_EQUAL(
+        trp_endpoint_reply(ctx, of->endpoint, atomic_load(&of->exchange), TRP_BYTES_EMPTY, NULL, 0),
+        TRP_OK);
+}
+
 /* CAM-02, CAM-03, CAM-10: without acknowledges a file is done when it is in the mailbox. */
 static void
 files_are_consumed_and_put_away(void)
@@ -50,6 +61,8 @@ files_are_consumed_and_put_away(void)
     UNIT_WAIT(stage_has("f:got(c.txt,,0)") && folder_has(".done/c.txt"), 60000);
     UNIT_TRUE(folder_has("b.csv"));
     UNIT_TRUE(folder_is(".done/a.txt", "first"));
+    keeper_do(system, &k, say_reply_to_nothing);
+    UNIT_WAIT(stage_has("f:error(0,TRP_ESTATE)"), 60000);
     stage_close(system);
     folder_remove();
 }
@@ -84,13 +97,72 @@ a_handler_acknowledges_or_fails_a_file(void)
     UNIT_EQUAL(atomic_load(&k.got), 1); /* pending_max */
     keeper_do(system, &k, say_done);
     UNIT_WAIT(atomic_load(&k.got) == 2, 60000);
-    UNIT_TRUE(folder_has("ok/a"));
+    UNIT_WAIT(folder_has("ok/a"), 60000);
     keeper_do(system, &k, say_failed);
     UNIT_WAIT(stage_has("f:error(0,TRP_EFAILED)"), 60000);
-    UNIT_TRUE(folder_has("bad/b"));
+    UNIT_WAIT(folder_has("bad/b"), 60000);
     keeper_do(system, &k, say_done); /* too late */
     UNIT_WAIT(stage_has("f:error(0,TRP_ESTATE)"), 60000);
     UNIT_EQUAL(atomic_load(&k.got), 2);
+    stage_close(system);
+    folder_remove();
+}
+
+/* scheme-file-D4: what is put away is what was read, and not a newer file of its name. */
+static void
+a_newer_file_of_the_same_name_is_consumed_too(void)
+{
+    static const keeper_fn words[] = { say_done, say_failed };
+    for (uint32_t i = 0; i < 4; i++) {
+        trp_system *system = stage_open();
+        folder_make();
+        folder_put("a", "old");
+        keeper_init(&k, "f", false);
+        snprintf(k.uri, sizeof k.uri, "file:%s?delay=5&delete=%d", keeper_folder, i > 1);
+        k.options.acknowledges = 1;
+        keeper_start(system, &k);
+        UNIT_WAIT(atomic_load(&k.got) == 1, 60000);
+        folder_put("a", "new");
+        keeper_do(system, &k, words[i % 2]);
+        UNIT_WAIT(stage_has("f:got(a,new,0)") && atomic_load(&k.got) == 2, 60000);
+        keeper_do(system, &k, say_done);
+        UNIT_WAIT(!folder_has("a"), 60000);
+        UNIT_FALSE(folder_has(".failed/a"));
+        stage_close(system);
+        folder_remove();
+    }
+}
+
+/* scheme-file-D5: without descriptors a file is not a bad one. */
+static void
+a_file_waits_for_a_descriptor(void)
+{
+    struct rlimit before, few;
+    char ready[256];
+    trp_system *system = stage_open();
+    folder_make();
+    keeper_init(&k, "f", false);
+    snprintf(k.uri, sizeof k.uri, "file:%s?delay=5", keeper_folder);
+    keeper_start(system, &k);
+    folder_put(".ready", "1");
+    UNIT_EQUAL(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    int lowest = dup(STDIN_FILENO);
+    close(lowest);
+    few.rlim_cur = (rlim_t)lowest + 1; /* one for the list, none for the file */
+    UNIT_EQUAL(setrlimit(RLIMIT_NOFILE, &few), 0);
+    snprintf(ready, sizeof ready, "%s", folder_path(".ready"));
+    UNIT_EQUAL(rename(ready, folder_path("a")), 0);
+    STAGE_LOGGED("it is tried again");
+    few.rlim_cur = (rlim_t)lowest; /* not even for the list */
+    UNIT_EQUAL(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int i = 0; i < 50; i++) {
+        unit_pause();
+    }
+    UNIT_EQUAL(setrlimit(RLIMIT_NOFILE, &before), 0);
+    UNIT_WAIT(stage_has("f:got(a,1,0)") && folder_has(".done/a"), 60000);
+    UNIT_EQUAL(atomic_load(&k.errors), 0);
+    UNIT_EQUAL(atomic_load(&k.started), 1);
     stage_close(system);
     folder_remove();
 }
@@ -123,7 +195,7 @@ a_reply_acknowledges(void)
     keeper_do(system, &k, say_reply); /* of nine bytes, and once more */
     UNIT_WAIT(stage_has("t:error(0,TRP_EMSGSIZE)") && stage_has("t:error(0,TRP_ESTATE)"), 60000);
     UNIT_WAIT(atomic_load(&k.got) == 2, 60000);
-    UNIT_EQUAL(atomic_load(&k.errors), 2);
+    UNIT_WAIT(atomic_load(&k.errors) == 2, 60000);
     stage_close(system);
 }
 
@@ -267,6 +339,8 @@ UNIT(a_timer_tells_its_handler_each_period)
 UNIT(ticks_without_room_become_one)
 UNIT(files_are_consumed_and_put_away)
 UNIT(a_handler_acknowledges_or_fails_a_file)
+UNIT(a_newer_file_of_the_same_name_is_consumed_too)
+UNIT(a_file_waits_for_a_descriptor)
 UNIT(a_reply_acknowledges)
 UNIT(a_message_that_is_not_acknowledged_in_time_fails)
 UNIT(only_plain_files_of_a_fitting_length_are_read)
