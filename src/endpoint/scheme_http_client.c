@@ -132,12 +132,11 @@ client_step(client *c)
     while ((done = c->curl->curl_multi_info_read(c->multi, &left)) != NULL) {
         CURL *easy = done->easy_handle;
         CURLcode code = done->data.result;
-        for (uint32_t i = 0; done->msg == CURLMSG_DONE && i < c->settings.parallel; i++) {
-            if (c->exchanges[i].easy == easy) {
-                (void)c->curl->curl_multi_remove_handle(c->multi, easy);
-                exchange_end(c, &c->exchanges[i], code);
-                break;
-            }
+        char *owner = NULL;
+        if (done->msg == CURLMSG_DONE &&
+            c->curl->curl_easy_getinfo(easy, CURLINFO_PRIVATE, &owner) == CURLE_OK) {
+            (void)c->curl->curl_multi_remove_handle(c->multi, easy);
+            exchange_end(c, (exchange *)(void *)owner, code);
         }
     }
 }
@@ -231,19 +230,27 @@ tls_set(const client *c, CURL *easy)
                                 l->curl_easy_setopt(easy, CURLOPT_SSLKEY, s->key) == CURLE_OK));
 }
 
+/* A POST is followed by a GET, or as it is (307, 308): libcurl's way, as a browser's. The redirect
+ * of another method is the reply. */
+static bool
+method_follows(const char *method)
+{
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "POST") == 0;
+}
+
 /* http-client-H3 */
 static bool
-target_set(const client *c, CURL *easy, const char *url, const char *scheme)
+target_set(const client *c, CURL *easy, const char *url, const char *scheme, const char *method)
 {
     const trpi_curl *l = c->curl;
     bool is_tls = strcmp(scheme, "https") == 0;
+    bool follows = c->settings.redirects > 0 && method_follows(method);
     return l->curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK &&
            l->curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
            l->curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, scheme) == CURLE_OK &&
            l->curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
                                is_tls ? "https" : "http,https") == CURLE_OK &&
-           l->curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, c->settings.redirects > 0 ? 1L : 0L) ==
-               CURLE_OK &&
+           l->curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, follows ? 1L : 0L) == CURLE_OK &&
            l->curl_easy_setopt(easy, CURLOPT_MAXREDIRS, (long)c->settings.redirects) == CURLE_OK;
 }
 
@@ -262,7 +269,8 @@ body_set(const client *c, exchange *x, const char *method)
     return l->curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)bytes) ==
                CURLE_OK &&
            l->curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, data) == CURLE_OK &&
-           l->curl_easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
+           (strcmp(method, "POST") == 0 || /* else a redirect would repeat it, without its body */
+            l->curl_easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK);
 }
 
 static bool
@@ -272,7 +280,11 @@ exchange_set(const trpi_endpoint *e, exchange *x, const char *method)
     const trpi_curl *l = c->curl;
     CURL *easy = x->easy;
     l->curl_easy_reset(easy);
-    return target_set(c, easy, x->url, e->uri.scheme) && tls_set(c, easy) &&
+#if LIBCURL_VERSION_NUM >= 0x075700 /* an older library that is loaded does not know it */
+    (void)l->curl_easy_setopt(easy, CURLOPT_QUICK_EXIT,
+                              1L); /* no wait for a thread that resolves */
+#endif
+    return target_set(c, easy, x->url, e->uri.scheme, method) && tls_set(c, easy) &&
            body_set(c, x, method) && l->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
            l->curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)e->args.options.timeout_ms) ==
                CURLE_OK &&
@@ -283,7 +295,8 @@ exchange_set(const trpi_endpoint *e, exchange *x, const char *method)
            l->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
            l->curl_easy_setopt(easy, CURLOPT_WRITEDATA, x) == CURLE_OK &&
            l->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_field) == CURLE_OK &&
-           l->curl_easy_setopt(easy, CURLOPT_HEADERDATA, x) == CURLE_OK;
+           l->curl_easy_setopt(easy, CURLOPT_HEADERDATA, x) == CURLE_OK &&
+           l->curl_easy_setopt(easy, CURLOPT_PRIVATE, x) == CURLE_OK;
 }
 
 /* Give back what belongs to one request. */

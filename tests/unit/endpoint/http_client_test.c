@@ -220,6 +220,34 @@ redirects_are_replies_or_followed(void)
 }
 
 static void
+send_body(trp_ctx *ctx, keeper *of)
+{
+    keeper_send(ctx, of, "body", NULL, 1);
+}
+
+/* A POST that is sent elsewhere by 302 is a GET there; a PUT is not repeated. */
+static void
+a_redirected_post_is_a_get_and_a_put_is_not_followed(void)
+{
+    for (int puts = 0; puts < 2; puts++) {
+        trp_system *system = client_start(puts != 0 ? "/?redirects=1&method=PUT" : "/?redirects=1");
+        keeper_start(system, &k);
+        keeper_do(system, &k, send_body);
+        int fd = accept(listener, NULL, NULL);
+        UNIT_TRUE(strncmp(request_read(fd, 4), puts != 0 ? "PUT / " : "POST / ", 6) == 0);
+        stranger_say(fd, "HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Length: 2\r\n\r\nno");
+        if (puts == 0) {
+            UNIT_TRUE(strncmp(request_read(fd, 0), "GET /there HTTP/1.1\r\n", 21) == 0);
+            stranger_say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes");
+        }
+        UNIT_WAIT(stage_has(puts == 0 ? "h:got(200,yes,1)" : "h:got(302,no,1)"), 60000);
+        close(fd);
+        close(listener);
+        stage_close(system);
+    }
+}
+
+static void
 send_three(trp_ctx *ctx, keeper *of)
 {
     for (uint64_t i = 1; i <= 3; i++) {
@@ -430,6 +458,7 @@ UNIT(a_bad_answer_is_an_error)
 UNIT(a_slow_server_is_given_up)
 UNIT(messages_that_are_no_requests_are_refused)
 UNIT(redirects_are_replies_or_followed)
+UNIT(a_redirected_post_is_a_get_and_a_put_is_not_followed)
 UNIT(an_endpoint_that_ends_gives_its_requests_up)
 UNIT(certificates_are_verified)
 #endif
