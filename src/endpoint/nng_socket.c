@@ -13,7 +13,8 @@
  *   nng-socket-K1  Each message that was told to the socket is sent or fails, once: its sender is
  *       told if it fails, or if it has an ack.
  *   nng-socket-K2  At most receive_max messages (one more of receive_bytes_max) are with the
- *       listener; a receive is begun below that only, and again when half of them are freed.
+ *       listener, or with those that made surveys (and one more for each survey); a receive is
+ *       begun below that only, and again when half of them are freed.
  *   nng-socket-K3  done() of an operation that was given up has an older turn, and is not looked
  *       at.
  * Limits.  send_max, receive_max, receive_bytes_max, exchanges_max, message_bytes_max.
@@ -48,6 +49,7 @@ typedef struct exchange {
     uint64_t id; /* SERVING */
     uint64_t ack, replies;
     trp_ref asker;
+    bool waits; /* ASKING, of a survey: for room */
 } exchange;
 
 typedef struct waiting {
@@ -371,6 +373,26 @@ exchange_end(trp_ctx *ctx, nng_actor *s, exchange *e)
     send_next(ctx, s);
 }
 
+/* nng-socket-K2, of the replies to a survey. Without room nng keeps some, and drops others. */
+static void
+survey_try(const nng_actor *s, exchange *e)
+{
+    e->waits = !link_has_room(s->link);
+    if (!e->waits) {
+        trpi_nng_op_receive(e->op);
+    }
+}
+
+static void
+surveys_try(nng_actor *s)
+{
+    for (uint32_t i = 0; socket_asks(s) && i < s->args.exchanges_max; i++) {
+        if (s->exchanges[i].waits) {
+            survey_try(s, &s->exchanges[i]);
+        }
+    }
+}
+
 static void
 exchange_asked(trp_ctx *ctx, nng_actor *s, exchange *e)
 {
@@ -378,7 +400,7 @@ exchange_asked(trp_ctx *ctx, nng_actor *s, exchange *e)
     bool is_survey = s->args.settings.kind == TRP_NNG_SURVEYOR;
     trp_bytes body;
     int code = trpi_nng_op_received(e->op, &body, &as.pipe);
-    if (code == 0 && message_tell(ctx, s, e->asker, body, &as, false)) {
+    if (code == 0 && message_tell(ctx, s, e->asker, body, &as, is_survey)) {
         e->replies++;
     } else if (code == 0 && !is_survey) {
         trpi_nng_failed_tell(ctx, e->asker, e->ack, 0, TRP_EDATA, "the reply has no parts");
@@ -386,7 +408,7 @@ exchange_asked(trp_ctx *ctx, nng_actor *s, exchange *e)
         trpi_nng_failed_tell(ctx, e->asker, e->ack, 0, trpi_nng_err(code), trpi_nng_reason(code));
     }
     if (is_survey && code == 0) {
-        trpi_nng_op_receive(e->op);
+        survey_try(s, e);
         return;
     }
     if (is_survey && !trp_ref_is_none(e->asker)) {
@@ -457,6 +479,7 @@ exchange_alarm(trp_ctx *ctx, nng_actor *s, exchange *e)
         trpi_nng_failed_tell(ctx, e->asker, e->ack, 0, TRP_ETIMEDOUT,
                              e->phase == SENDING ? "no peer took the request in time"
                                                  : "no reply came in time");
+        e->phase = IDLE; /* answered, also if the actor fails now */
         trp_err err = trpi_nng_op_reset(e->op);
         if (err != TRP_OK) {
             trp_fail(ctx, (int32_t)err, "no context for requests of nng");
@@ -569,6 +592,7 @@ socket_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         on_op(ctx, s, trp_msg_payload(msg));
     } else if (trp_msg_is(msg, &trpi_nng_room_type)) {
         receive_try(s);
+        surveys_try(s);
     } else if (trp_msg_is(msg, &trpi_nng_alarm_type)) {
         const trpi_nng_alarm *alarm = trp_msg_payload(msg);
         exchange_alarm(ctx, s, &s->exchanges[alarm->number - EXCHANGES]);

@@ -169,6 +169,37 @@ a_survey_has_the_replies_that_come_in_its_time(void)
     free(a);
 }
 
+/* nng-socket-K2: the second reply waits until the first one is freed. */
+static void
+replies_to_a_survey_have_a_bound(void)
+{
+    trp_system *system = stage_open();
+    talker *s = talker_new("s", TRP_NNG_SURVEYOR);
+    talker *a = talker_new("a", TRP_NNG_RESPONDENT), *b = talker_new("b", TRP_NNG_RESPONDENT);
+    s->options.listen = a->options.dial = b->options.dial = talker_address("abstract://", "bound");
+    s->options.timeout_ms = 20000;
+    s->options.receive_max = 1;
+    s->keeps = a->replies = b->replies = true;
+    talker_start(system, s);
+    talker_start(system, a);
+    talker_start(system, b);
+    UNIT_WAIT(atomic_load(&s->connected) == 2, 60000);
+    talker_do(system, s, ask_one);
+    UNIT_WAIT(atomic_load(&a->got) == 1 && atomic_load(&b->got) == 1, 60000);
+    UNIT_WAIT(atomic_load(&s->got) == 1, 60000);
+    for (int pause = 0; pause < 100 && atomic_load(&s->got) == 1; pause++) {
+        unit_pause(); /* for one that does not wait */
+    }
+    UNIT_EQUAL(atomic_load(&s->got), 1);
+    talker_let_go(s);
+    UNIT_WAIT(atomic_load(&s->got) == 2, 60000);
+    talker_let_go(s);
+    stage_close(system);
+    free(s);
+    free(a);
+    free(b);
+}
+
 /* ZMQ-06 */
 static void
 a_respondent_replies_to_a_plain_surveyor(void)
@@ -194,5 +225,6 @@ UNIT(a_replier_serves_many_plain_requesters)
 UNIT(a_request_that_nobody_replies_to_times_out_on_both_ends)
 UNIT(a_request_without_a_peer_times_out)
 UNIT(a_survey_has_the_replies_that_come_in_its_time)
+UNIT(replies_to_a_survey_have_a_bound)
 UNIT(a_respondent_replies_to_a_plain_surveyor)
 UNIT_END
