@@ -67,7 +67,7 @@ an_actor_is_an_endpoint(void)
                   stage_has("a:done(3)") && stage_has("a:error(4,TRP_ETIMEDOUT)"),
               60000);
     UNIT_TRUE(stage_has("echo:word(n,1)"));
-    UNIT_EQUAL(atomic_load(&k.got) + atomic_load(&k.errors) + atomic_load(&k.done), 4);
+    UNIT_WAIT(atomic_load(&k.got) + atomic_load(&k.errors) + atomic_load(&k.done) == 4, 60000);
     stage_close(system);
 
     system = stage_open();

@@ -124,7 +124,6 @@ a_line_that_is_too_long_ends_its_connection(void)
     UNIT_WAIT(stage_has("c:error(0,TRP_EMSGSIZE)"), 60000);
     UNIT_TRUE(stage_has("c:got(,12345678,0)"));
     UNIT_WAIT(atomic_load(&k.got) == 1, 60000);
-    UNIT_EQUAL(atomic_load(&k.got), 1);
     stage_close(system);
 }
 
@@ -148,7 +147,7 @@ frames_with_a_length_have_any_bytes(void)
     UNIT_TRUE(stranger_sees_end(fd));
     close(fd);
     UNIT_WAIT(stage_has("c:error(0,TRP_EPROTO)"), 60000);
-    UNIT_EQUAL(atomic_load(&k.got), 3);
+    UNIT_WAIT(atomic_load(&k.got) == 3, 60000);
     stage_close(system);
 }
 
@@ -163,7 +162,7 @@ slow_and_silent_peers_are_given_up(void)
     UNIT_TRUE(stranger_sees_end(fd));
     close(fd);
     UNIT_WAIT(stage_has("c:error(0,TRP_ETIMEDOUT)"), 60000);
-    UNIT_EQUAL(atomic_load(&k.got), 1);
+    UNIT_WAIT(atomic_load(&k.got) == 1, 60000);
     stage_close(system);
 
     system = consumer_start("idle=50", 0);

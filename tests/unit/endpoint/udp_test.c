@@ -68,6 +68,12 @@ send_two(trp_ctx *ctx, keeper *of)
     keeper_send(ctx, of, "two", NULL, 2);
 }
 
+static void
+send_again(trp_ctx *ctx, keeper *of)
+{
+    keeper_send(ctx, of, "two", NULL, 2);
+}
+
 /* CAM-05: without replies, to a consumer; with them, from a stranger. */
 static void
 datagrams_are_sent_and_replied_to(void)
@@ -99,7 +105,17 @@ datagrams_are_sent_and_replied_to(void)
     UNIT_EQUAL(sendto(fd, "late", 4, 0, (struct sockaddr *)&from, bytes), 4); /* scheme-udp-U1 */
     UNIT_EQUAL(recvfrom(fd, data, sizeof data, 0, (struct sockaddr *)&from, &bytes), 3);
     UNIT_EQUAL(sendto(fd, "2!", 2, 0, (struct sockaddr *)&from, bytes), 2);
-    UNIT_WAIT(stage_has("p:got(,2!,2)") || stage_has("p:error(2,TRP_ETIMEDOUT)"), 60000);
+    uint64_t deadline = unit_deadline_ms(60000);
+    for (uint32_t tries = 1; unit_now_ms() < deadline; tries++) { /* on a slow machine it is late */
+        UNIT_WAIT(atomic_load(&other.got) == 1 || atomic_load(&other.errors) > tries, 60000);
+        if (atomic_load(&other.got) == 1) {
+            break;
+        }
+        keeper_do(system, &other, send_again);
+        UNIT_EQUAL(recvfrom(fd, data, sizeof data, 0, (struct sockaddr *)&from, &bytes), 3);
+        UNIT_EQUAL(sendto(fd, "2!", 2, 0, (struct sockaddr *)&from, bytes), 2);
+    }
+    UNIT_TRUE(stage_has("p:got(,2!,2)"));
     UNIT_FALSE(stage_has("late"));
     close(fd);
     stage_close(system);
