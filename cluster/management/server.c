@@ -12,8 +12,7 @@
  *   server-S5  OpenSSL alone judges clients' certificates: the library's own callback finds its
  *       connection by a number of the process that each new context, as of an endpoint, changes,
  *       and crashes without.                                                 (context_make)
- *   server-S3  The thread takes no signal; SIGPIPE, which libwebsockets ignores for the whole
- *       process, is as the program had it.                                   (context_make)
+ *   server-S3  The thread takes no signal.                                   (thread_start)
  * Limits.  connections_max; request_ms for a connection as a whole; one request a connection.
  * Tests.   tests/system/management.sh
  */
@@ -21,7 +20,6 @@
 
 #ifdef HAVE_LIBWEBSOCKETS
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,13 +42,6 @@ static const struct lws_protocols protocols[] = {
     { "http", trpi_exchange_callback, sizeof(trpi_exchange *), 0, 0, NULL, 0 },
     { NULL, NULL, 0, 0, 0, NULL, 0 },
 };
-
-static void
-line_dropped(int level, const char *line)
-{
-    (void)level;
-    (void)line; /* it may hold parts of requests */
-}
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
@@ -153,26 +144,20 @@ info_fill(struct lws_context_creation_info *info, trpi_management *m,
     }
 }
 
-/* server-S1, server-S3. */
+/* server-S1, server-S5. */
 static trp_err
 context_make(trpi_management *m, const trpi_management_options *options,
              char why[TRPI_MANAGEMENT_WHY_BYTES])
 {
     struct lws_context_creation_info info;
-    struct sigaction before;
+    int reason = 0;
     info_fill(&info, m, options);
-    m->lws->lws_set_log_level(0, line_dropped);
-    (void)sigaction(SIGPIPE, NULL, &before);
-    m->context = m->lws->lws_create_context(&info);
-    (void)sigaction(SIGPIPE, &before, NULL);
+    struct lws_vhost *host = trpi_lws_open(m->lws, &info, &m->context, &reason);
     if (m->context == NULL) {
         (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES, "libwebsockets makes no context");
         return TRP_ENOMEM;
     }
-    errno = 0;
-    struct lws_vhost *host = m->lws->lws_create_vhost(m->context, &info);
     if (host == NULL) {
-        int reason = errno;
         m->lws->lws_context_destroy(m->context);
         m->context = NULL;
         (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES,

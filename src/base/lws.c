@@ -3,12 +3,16 @@
  * Why.   A program without management API and such endpoints shall neither wait for libwebsockets
  *        nor need it, nor have its memory.
  * Must hold. Its structs are those of the header, so a library of another minor version is refused.
- * Tests. tests/system/management.sh
+ *        Its state of the process has no lock: contexts are made one at a time. (trpi_lws_open)
+ * Tests. tests/system/management.sh, tests/unit/endpoint/web_server_test.c
  */
 #include "base/lws.h"
 
 #ifdef HAVE_LIBWEBSOCKETS
 
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +54,34 @@ trpi_lws_get(char *why, size_t why_bytes)
         return NULL;
     }
     return &functions;
+}
+
+static void
+line_dropped(int level, const char *line)
+{
+    (void)level;
+    (void)line; /* it may hold parts of requests */
+}
+
+struct lws_vhost *
+trpi_lws_open(const trpi_lws *lws, const struct lws_context_creation_info *info,
+              struct lws_context **ret_context, int *ret_errno)
+{
+    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+    struct sigaction before;
+    struct lws_vhost *vhost = NULL;
+    pthread_mutex_lock(&making);
+    lws->lws_set_log_level(0, line_dropped);
+    (void)sigaction(SIGPIPE, NULL, &before);
+    *ret_context = lws->lws_create_context(info);
+    (void)sigaction(SIGPIPE, &before, NULL);
+    if (*ret_context != NULL) {
+        errno = 0;
+        vhost = lws->lws_create_vhost(*ret_context, info);
+        *ret_errno = errno;
+    }
+    pthread_mutex_unlock(&making);
+    return vhost;
 }
 
 const char *

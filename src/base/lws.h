@@ -44,7 +44,6 @@
     F(lws_set_opaque_user_data)                                                                    \
     F(lws_set_timeout)                                                                             \
     F(lws_set_timer_usecs)                                                                         \
-    F(lws_tls_peer_cert_info)                                                                      \
     F(lws_token_to_string)                                                                         \
     F(lws_write)
 
@@ -56,6 +55,12 @@ typedef struct trpi_lws {
 const trpi_lws *trpi_lws_get(char *why, size_t why_bytes);
 /* Return the method of a request whose headers are here; "UNKNOWN": another one. Static. */
 const char *trpi_lws_method(const trpi_lws *lws, struct lws *wsi);
+
+/* Make a context and its one virtual host, one at a time in the process, without a line of log;
+ * SIGPIPE, which the library ignores for all of the process, stays as it was. NULL: there is none;
+ * *ret_context, if not NULL, is then the caller's to destroy, and *ret_errno why. Thread: any. */
+struct lws_vhost *trpi_lws_open(const trpi_lws *lws, const struct lws_context_creation_info *info,
+                                struct lws_context **ret_context, int *ret_errno);
 
 #endif
 #endif

@@ -6,7 +6,8 @@
  *   scheme-ws-W1  A word of the thread about a send has its turn; with another it is late, and
  *       changes nothing.
  *   scheme-ws-W2  At most pending_max messages of a server that nobody had asked for are with the
- *       handler; then no more are taken from the thread, which then reads no more.
+ *       handler; then no more are taken from the thread, which then reads no more. A word about
+ *       a send is taken past them.                                           (client_receive)
  * Limits.  Those of web_socket.c and web_client.c.
  * Tests.   tests/unit/endpoint/web_socket_test.c
  * Sources. CAM-01, -02, -03, -05
@@ -68,6 +69,8 @@ static trp_err
 server_settle(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_err err,
               const trpi_endpoint_send *reply)
 {
+    bool text = (token & TRPI_WEB_TOKEN_TEXT) != 0;
+    token &= ~TRPI_WEB_TOKEN_TEXT;
     if (err != TRP_OK || reply == NULL) {
         return TRP_OK; /* the peer is told nothing */
     }
@@ -80,7 +83,7 @@ server_settle(trp_ctx *ctx, trpi_endpoint *e, uint64_t token, trp_err err,
         trp_fail(ctx, TRP_ENOMEM, "no memory for a message");
     }
     job->answers = true;
-    job->frame = kind_of(reply, TRPI_WEB_AS_CAME);
+    job->frame = kind_of(reply, text ? TRPI_WEB_TEXT : TRPI_WEB_BINARY);
     job->body = trp_bytes_ref(reply->body);
     trpi_web_post(e->state, job);
     return TRP_OK;
@@ -203,7 +206,8 @@ client_receive(trp_ctx *ctx, trpi_endpoint *e, const trp_msg *msg)
     } else if (!trp_msg_is(msg, &trpi_endpoint_poll_type)) {
         return false;
     }
-    while (c->unfreed < e->args.options.pending_max && (event = trpi_web_take(c->web)) != NULL) {
+    trpi_web_check(ctx, c->web);
+    while ((event = trpi_web_take(c->web, c->unfreed >= e->args.options.pending_max)) != NULL) {
         event_handle(ctx, e, event);
     }
     return true;

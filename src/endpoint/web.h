@@ -32,7 +32,8 @@ typedef struct trpi_web_event {
     char reason[TRP_ENDPOINT_REASON_BYTES];
 } trpi_web_event;
 
-typedef enum trpi_web_frame { TRPI_WEB_AS_CAME, TRPI_WEB_TEXT, TRPI_WEB_BINARY } trpi_web_frame;
+typedef enum trpi_web_frame { TRPI_WEB_BINARY, TRPI_WEB_TEXT } trpi_web_frame;
+#define TRPI_WEB_TOKEN_TEXT (1ull << 63) /* of a WebSocket's message, beside its token */
 
 /* From the actor to the thread: a response, a message, or (settled alone) that one is done. */
 typedef struct trpi_web_job {
@@ -57,7 +58,10 @@ void trpi_web_close(trpi_web *web); /* waits for the thread, which waits for nob
 void trpi_web_where(const trpi_web *web, char ret_text[TRP_ENDPOINT_REASON_BYTES]);
 
 /* ---- the actor ------------------------------------------------------------------------------- */
-trpi_web_event *trpi_web_take(trpi_web *web); /* NULL: nothing has come; then told again */
+void trpi_web_check(trp_ctx *ctx, trpi_web *web); /* fail the actor if the thread has failed */
+/* answers_only: the first event that is about a send, past those that are not. NULL: nothing (of
+ * these) has come; then told again. */
+trpi_web_event *trpi_web_take(trpi_web *web, bool answers_only);
 void trpi_web_event_free(trpi_web_event *event);
 trpi_web_job *trpi_web_job_new(uint64_t token);       /* NULL: no memory */
 void trpi_web_post(trpi_web *web, trpi_web_job *job); /* takes it */
@@ -124,6 +128,8 @@ struct trpi_web {
     trpi_web_event *arrived, **arrived_last; /* with the lock, as what follows */
     uint32_t arrived_count;
     bool told;          /* the actor has been told of them, and has not found none since */
+    bool untold;        /* it was not, for want of memory */
+    bool failed;        /* the library serves no more */
     bool resume_wanted; /* connections are paused */
     trpi_web_job *jobs, **jobs_last;
 };

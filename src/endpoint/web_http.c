@@ -27,6 +27,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "endpoint/http_request.h"
+#include "tls/tls.h"
 
 #define HEAD_BYTES_MORE 1024u
 
@@ -47,6 +48,67 @@ timer_set(const trpi_web *web, trpi_web_connection *c)
 {
     web->lws->lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0); /* the library's own */
     trpi_web_timer_set(web, c, web->settings.idle_ms);
+}
+
+/* ---- what requests say ----------------------------------------------------------------------- */
+
+bool
+trpi_web_token_add(const trpi_web *web, trpi_web_fields *fields, struct lws *wsi, const char *name,
+                   enum lws_token_indexes token)
+{
+    char value[TRP_ENDPOINT_HEADER_BYTES_MAX + 1];
+    int length = web->lws->lws_hdr_total_length(wsi, token);
+    if (length <= 0) {
+        return true;
+    }
+    return (size_t)length < sizeof value &&
+           web->lws->lws_hdr_copy(wsi, value, sizeof value, token) >= 0 &&
+           trpi_web_field_add(fields, name, value);
+}
+
+/* Put the arguments of the path together, which the library has decoded: '&' and '%' of them are
+ * encoded again. False: they are too long. */
+static bool
+query_add(const trpi_web *web, trpi_web_fields *fields, struct lws *wsi, const char *name)
+{
+    char part[TRP_ENDPOINT_HEADER_BYTES_MAX + 1];
+    char value[TRP_ENDPOINT_HEADER_BYTES_MAX + 1];
+    size_t used = 0, taken = 0;
+    int total = web->lws->lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_URI_ARGS);
+    for (int i = 0; total > 0; i++) {
+        int length = web->lws->lws_hdr_copy_fragment(wsi, part, (int)sizeof part,
+                                                     WSI_TOKEN_HTTP_URI_ARGS, i);
+        if (length < 0) { /* no further one, or it is too long: then bytes are missing */
+            value[used] = '\0';
+            return taken + (size_t)i + 1 >= (size_t)total &&
+                   trpi_web_field_add(fields, name, value);
+        }
+        taken += strlen(part);
+        if (i > 0 && used + 1 < sizeof value) {
+            value[used++] = '&';
+        }
+        for (const char *at = part; *at != '\0'; at++) {
+            bool plain = *at != '&' && *at != '%' && (unsigned char)*at > ' ';
+            if (used + 4 > sizeof value) {
+                return false;
+            }
+            used += (size_t)snprintf(value + used, 4, plain ? "%c" : "%%%02X", (unsigned char)*at);
+        }
+    }
+    return true;
+}
+
+bool
+trpi_web_origin_add(const trpi_web *web, trpi_web_fields *fields, struct lws *wsi,
+                    const char *query_name)
+{
+    char subject[256];
+    if (!query_add(web, fields, wsi, query_name)) {
+        return false;
+    }
+    return web->settings.ca == NULL ||
+           !trpi_tls_ssl_common_name(web->lws->lws_get_ssl(wsi), subject, sizeof subject) ||
+           trpi_web_field_add(fields, "tls.subject", subject);
 }
 
 /* ---- responses ------------------------------------------------------------------------------- */
@@ -208,6 +270,20 @@ fields_take(const trpi_web *web, trpi_web_connection *c)
     return true;
 }
 
+/* Has a field that tells where the body ends a space before its colon? Then it is another field to
+ * the library, but perhaps not to a proxy before us (RFC 9112, 5.1). */
+static bool
+framing_is_hidden(const trpi_web *web, const trpi_web_connection *c)
+{
+    static const char *const names[] = { "content-length :", "content-length\t:",
+                                         "transfer-encoding :", "transfer-encoding\t:" };
+    bool hidden = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        hidden |= web->lws->lws_hdr_custom_length(c->wsi, names[i], (int)strlen(names[i])) >= 0;
+    }
+    return hidden;
+}
+
 /* Read Content-Length: digits only. False: it is malformed, or there are two. */
 static bool
 length_take(const trpi_web *web, const trpi_web_connection *c, size_t *ret_bytes)
@@ -291,8 +367,13 @@ request_begin(trpi_web *web, trpi_web_connection *c, const char *in, size_t leng
     if (web->lws->lws_hdr_total_length(c->wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
         return trpi_web_refuse(web, c, "411"); /* web-http-H1: the library reads no chunks */
     }
-    if (!length_take(web, c, &wanted)) {
+    if (framing_is_hidden(web, c) || !length_take(web, c, &wanted)) {
         return trpi_web_refuse(web, c, "400");
+    }
+    if (web->lws->lws_hdr_total_length(c->wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) <= 0 &&
+        (strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+         strcmp(method, "PATCH") == 0)) {
+        c->keeps = false; /* web-http-H1: the library takes all that follows for the body */
     }
     if (wanted > web->message_bytes_max) {
         return trpi_web_refuse(web, c, "413");
@@ -306,8 +387,8 @@ request_begin(trpi_web *web, trpi_web_connection *c, const char *in, size_t leng
 static int
 body_take(trpi_web_connection *c, const void *bytes, size_t count)
 {
-    if (c->answered) {
-        return 0; /* it was refused */
+    if (c->asked || c->answered) {
+        return 0; /* it was refused, or has none: then these bytes are nothing's */
     }
     if (c->body_data == NULL || count > c->body_wanted - c->body_bytes) {
         return -1;

@@ -9,8 +9,7 @@
  *   web-loop-L1  The context and its connections are touched by the thread alone, but for
  *       lws_cancel_service() with the lock, and by the opener before.
  *   web-loop-L2  A job finds its connection by a token that is used once, or is dropped.
- *   web-loop-L3  The thread takes no signal; SIGPIPE, which libwebsockets ignores for the whole
- *       process, is as the program had it.                                   (context_make)
+ *   web-loop-L3  The thread takes no signal.                                   (thread_start)
  *   web-loop-L4  When pending_max events wait for the actor, WebSockets are not read.
  *   web-loop-L5  Peers' certificates are judged by OpenSSL: the callback of libwebsockets finds its
  *       connection by a number of the process that each new context changes.   (context_make)
@@ -20,7 +19,6 @@
  */
 #include "endpoint/web.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,22 +160,40 @@ trpi_web_job_drop(trpi_web_connection *c)
 
 /* ---- the two lists --------------------------------------------------------------------------- */
 
+/* Tell the actor that something has come, unless it knows. A word that was lost for want of memory
+ * is told again with the next event, or when the thread next wakes (not `fresh`). */
+static void
+owner_tell(trpi_web *web, bool fresh)
+{
+    pthread_mutex_lock(&web->lock);
+    bool tells = !web->told && (fresh || web->untold);
+    web->told |= tells;
+    web->untold = false;
+    pthread_mutex_unlock(&web->lock);
+    if (!tells) {
+        return;
+    }
+    trp_ctx *ctx = trpi_enter(web->system);
+    trp_err err = trpi_offer(ctx, web->owner, TRP_REF_NONE, &trpi_endpoint_poll_type, NULL, 0);
+    trpi_leave(ctx);
+    if (err == TRP_ENOMEM) {
+        pthread_mutex_lock(&web->lock);
+        web->told = false;
+        web->untold = true;
+        pthread_mutex_unlock(&web->lock);
+    }
+}
+
 void
 trpi_web_tell(trpi_web *web, trpi_web_event *event)
 {
     pthread_mutex_lock(&web->lock);
-    bool tells = !web->told;
     event->next = NULL;
     *web->arrived_last = event;
     web->arrived_last = &event->next;
     web->arrived_count++;
-    web->told = true;
     pthread_mutex_unlock(&web->lock);
-    if (tells) {
-        trp_ctx *ctx = trpi_enter(web->system);
-        (void)trpi_offer(ctx, web->owner, TRP_REF_NONE, &trpi_endpoint_poll_type, NULL, 0);
-        trpi_leave(ctx);
-    }
+    owner_tell(web, true);
 }
 
 bool
@@ -200,15 +216,19 @@ thread_wake(trpi_web *web)
 }
 
 trpi_web_event *
-trpi_web_take(trpi_web *web)
+trpi_web_take(trpi_web *web, bool answers_only)
 {
     pthread_mutex_lock(&web->lock);
-    trpi_web_event *event = web->arrived;
+    trpi_web_event **at = &web->arrived;
+    while (answers_only && *at != NULL && (*at)->token == 0) {
+        at = &(*at)->next;
+    }
+    trpi_web_event *event = *at;
     if (event == NULL) {
         web->told = false;
     } else {
-        web->arrived = event->next;
-        web->arrived_last = web->arrived == NULL ? &web->arrived : web->arrived_last;
+        *at = event->next;
+        web->arrived_last = *at == NULL ? at : web->arrived_last;
         web->arrived_count--;
     }
     if (web->resume_wanted && web->arrived_count <= web->pending_max / 2) {
@@ -230,11 +250,23 @@ trpi_web_post(trpi_web *web, trpi_web_job *job)
     pthread_mutex_unlock(&web->lock);
 }
 
+void
+trpi_web_check(trp_ctx *ctx, trpi_web *web)
+{
+    pthread_mutex_lock(&web->lock);
+    bool failed = web->failed;
+    pthread_mutex_unlock(&web->lock);
+    if (failed) {
+        trp_fail(ctx, TRP_EIO, "libwebsockets serves this endpoint no more");
+    }
+}
+
 bool
 trpi_web_poll(trp_ctx *ctx, trpi_endpoint *e, trpi_web *web)
 {
+    trpi_web_check(ctx, web);
     while (trpi_consumer_room(e) > 0) {
-        trpi_web_event *event = trpi_web_take(web);
+        trpi_web_event *event = trpi_web_take(web, false);
         if (event == NULL) {
             return false;
         }
@@ -243,77 +275,6 @@ trpi_web_poll(trp_ctx *ctx, trpi_endpoint *e, trpi_web *web)
         (void)trpi_consumer_deliver(ctx, e, event->token, body, event->fields->list,
                                     event->fields->count);
         trpi_web_event_free(event);
-    }
-    return true;
-}
-
-/* ---- what requests say ----------------------------------------------------------------------- */
-
-bool
-trpi_web_token_add(const trpi_web *web, trpi_web_fields *fields, struct lws *wsi, const char *name,
-                   enum lws_token_indexes token)
-{
-    char value[TRP_ENDPOINT_HEADER_BYTES_MAX + 1];
-    int length = web->lws->lws_hdr_total_length(wsi, token);
-    if (length <= 0) {
-        return true;
-    }
-    return (size_t)length < sizeof value &&
-           web->lws->lws_hdr_copy(wsi, value, sizeof value, token) >= 0 &&
-           trpi_web_field_add(fields, name, value);
-}
-
-/* Put the arguments of the path together, which the library has decoded: '&' and '%' of them are
- * encoded again. False: they are too long. */
-static bool
-query_add(const trpi_web *web, trpi_web_fields *fields, struct lws *wsi, const char *name)
-{
-    char part[TRP_ENDPOINT_HEADER_BYTES_MAX + 1];
-    char value[TRP_ENDPOINT_HEADER_BYTES_MAX + 1];
-    size_t used = 0, taken = 0;
-    int total = web->lws->lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_URI_ARGS);
-    for (int i = 0; total > 0; i++) {
-        int length = web->lws->lws_hdr_copy_fragment(wsi, part, (int)sizeof part,
-                                                     WSI_TOKEN_HTTP_URI_ARGS, i);
-        if (length < 0) { /* no further one, or it is too long: then bytes are missing */
-            value[used] = '\0';
-            return taken + (size_t)i + 1 >= (size_t)total &&
-                   trpi_web_field_add(fields, name, value);
-        }
-        taken += strlen(part);
-        if (i > 0 && used + 1 < sizeof value) {
-            value[used++] = '&';
-        }
-        for (const char *at = part; *at != '\0'; at++) {
-            bool plain = *at != '&' && *at != '%' && (unsigned char)*at > ' ';
-            if (used + 4 > sizeof value) {
-                return false;
-            }
-            used += (size_t)snprintf(value + used, 4, plain ? "%c" : "%%%02X", (unsigned char)*at);
-        }
-    }
-    return true;
-}
-
-bool
-trpi_web_origin_add(const trpi_web *web, trpi_web_fields *fields, struct lws *wsi,
-                    const char *query_name)
-{
-    union {
-        union lws_tls_cert_info_results info;
-        char space[sizeof(union lws_tls_cert_info_results) + 256];
-    } result;
-    char subject[256] = "";
-    if (!query_add(web, fields, wsi, query_name)) {
-        return false;
-    }
-    memset(&result, 0, sizeof result);
-    if (web->settings.ca != NULL &&
-        web->lws->lws_tls_peer_cert_info(wsi, LWS_TLS_CERT_INFO_COMMON_NAME, &result.info,
-                                         sizeof subject) == 0 &&
-        result.info.ns.len > 0 && (size_t)result.info.ns.len < sizeof subject) {
-        memcpy(subject, result.info.ns.name, (size_t)result.info.ns.len);
-        return trpi_web_field_add(fields, "tls.subject", subject);
     }
     return true;
 }
@@ -467,13 +428,6 @@ web_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void
 /* ---- the context ----------------------------------------------------------------------------- */
 
 static void
-line_dropped(int level, const char *line)
-{
-    (void)level;
-    (void)line; /* it may hold parts of requests */
-}
-
-static void
 info_fill(struct lws_context_creation_info *info, trpi_web *web)
 {
     const trpi_web_settings *s = &web->settings;
@@ -537,25 +491,19 @@ tls_load(trpi_endpoint *e, const trpi_web *web, trpi_tls_context **ret)
                : TRP_OK;
 }
 
-/* web-loop-L1, web-loop-L3, web-loop-L5 */
+/* web-loop-L1, web-loop-L5 */
 static trp_err
 context_make(trpi_endpoint *e, trpi_web *web)
 {
     struct lws_context_creation_info info;
-    struct sigaction before;
     trpi_tls_context *tls;
+    int reason = 0;
     info_fill(&info, web);
     trp_err err = tls_load(e, web, &tls);
     if (err != TRP_OK) {
         return err;
     }
-    web->lws->lws_set_log_level(0, line_dropped);
-    (void)sigaction(SIGPIPE, NULL, &before);
-    web->context = web->lws->lws_create_context(&info);
-    (void)sigaction(SIGPIPE, &before, NULL);
-    errno = 0;
-    web->vhost = web->context != NULL ? web->lws->lws_create_vhost(web->context, &info) : NULL;
-    int reason = errno;
+    web->vhost = trpi_lws_open(web->lws, &info, &web->context, &reason);
     if (web->vhost != NULL && web->ssl_ctx != NULL && web->role != TRPI_WEB_CLIENT) {
         err = trpi_tls_context_lend(tls, web->ssl_ctx);
         trpi_tls_verify_own(web->ssl_ctx, web->settings.ca != NULL ? TRPI_TLS_PEER_REQUIRED
@@ -573,6 +521,11 @@ context_make(trpi_endpoint *e, trpi_web *web)
                                    : "it is no address of this host, or another program has it");
         return TRP_EADDRINUSE;
     }
+    if (web->settings.tls && web->role != TRPI_WEB_CLIENT && web->ssl_ctx == NULL) {
+        (void)snprintf(e->reason, sizeof e->reason,
+                       "libwebsockets has made no context of TLS: clients would not be verified");
+        return TRP_ECONFIG; /* web-loop-L5 */
+    }
     int port = web->role == TRPI_WEB_CLIENT ? 0 : web->lws->lws_get_vhost_listen_port(web->vhost);
     web->port = (uint16_t)port;
     return err;
@@ -580,14 +533,27 @@ context_make(trpi_endpoint *e, trpi_web *web)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* The endpoint fails: it would serve nobody, and say nothing. */
+static void
+service_failed(trpi_web *web)
+{
+    pthread_mutex_lock(&web->lock);
+    web->failed = true;
+    web->told = false;
+    pthread_mutex_unlock(&web->lock);
+    owner_tell(web, true);
+}
+
 static void *
 web_main(void *arg)
 {
     trpi_web *web = arg;
     while (!atomic_load_explicit(&web->stopping, memory_order_acquire)) {
         if (web->lws->lws_service(web->context, 0) < 0) {
+            service_failed(web);
             break;
         }
+        owner_tell(web, false);
     }
     pthread_mutex_lock(&web->lock);
     struct lws_context *context = web->context;
@@ -732,10 +698,18 @@ trpi_web_where(const trpi_web *web, char ret_text[TRP_ENDPOINT_REASON_BYTES])
     ret_text[0] = '\0';
 }
 
+void
+trpi_web_check(trp_ctx *ctx, trpi_web *web)
+{
+    (void)ctx;
+    (void)web;
+}
+
 trpi_web_event *
-trpi_web_take(trpi_web *web)
+trpi_web_take(trpi_web *web, bool answers_only)
 {
     (void)web;
+    (void)answers_only;
     return NULL;
 }
 

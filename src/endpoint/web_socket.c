@@ -19,6 +19,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -81,7 +82,7 @@ int
 trpi_web_message_write(trpi_web *web, trpi_web_connection *c)
 {
     const trpi_web_job *job = c->queue;
-    bool text = job->frame == TRPI_WEB_AS_CAME ? c->text : job->frame == TRPI_WEB_TEXT;
+    bool text = job->frame == TRPI_WEB_TEXT;
     size_t bytes = trp_bytes_length(job->body);
     uint8_t *data = bytes <= TRPI_WEB_CHUNK_BYTES ? web->chunk : trpi_alloc(LWS_PRE + bytes);
     if (data == NULL) {
@@ -184,12 +185,16 @@ static int
 upgrade_judge(trpi_web *web, trpi_web_connection *c, const char *to)
 {
     char path[TRP_ENDPOINT_HEADER_BYTES_MAX + 1];
-    if (strcmp(to, "websocket") != 0 || c->fields != NULL) {
+    if (strcasecmp(to, "websocket") != 0 || c->fields != NULL) {
         return -1;
     }
     c->fields = trpi_web_fields_new(web);
     if (c->fields == NULL) {
         return -1;
+    }
+    if (web->lws->lws_hdr_total_length(c->wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) > 0 ||
+        web->lws->lws_hdr_total_length(c->wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
+        return upgrade_refuse(web, c, "400 Bad Request"); /* its body would be read as frames */
     }
     if (web->lws->lws_hdr_copy(c->wsi, path, sizeof path, WSI_TOKEN_GET_URI) <= 0 ||
         !trpi_web_path_fits(&web->settings, path)) {
@@ -229,7 +234,8 @@ message_come(trpi_web *web, trpi_web_connection *c, const void *in, size_t lengt
     if (trpi_web_message_take(web, c, in, length, &whole) != 0) {
         return -1;
     }
-    return whole ? trpi_web_message_tell(web, c, c->token) : 0;
+    return whole ? trpi_web_message_tell(web, c, c->token | (c->text ? TRPI_WEB_TOKEN_TEXT : 0))
+                 : 0;
 }
 
 int

@@ -86,8 +86,10 @@ waiter_got(trp_ctx *ctx, waiter *w, const trp_endpoint_message *m, const trp_msg
     } else if (strcmp(word, "wrong") == 0) {
         waiter_reply(ctx, w, m->exchange, "x", wrong, 1);
     } else if (m->exchange != 0) {
+        const char *who = waiter_header(m, "tls.subject");
         snprintf(text, sizeof text, "<%s %s?%s %s %.*s>", waiter_header(m, "http.method"), path,
-                 waiter_header(m, "http.query"), waiter_header(m, "user-agent"), (int)bytes, body);
+                 waiter_header(m, "http.query"),
+                 who[0] != '\0' ? who : waiter_header(m, "user-agent"), (int)bytes, body);
         if (waiter_header(m, "ws.kind")[0] != '\0') {
             snprintf(text, sizeof text, "%s:%s:%.*s", waiter_header(m, "ws.kind"),
                      waiter_header(m, "ws.path"), (int)bytes, body);

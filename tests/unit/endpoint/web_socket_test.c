@@ -3,7 +3,7 @@
 #include "tests/unit/endpoint/waiter.h"
 
 static waiter w;
-static keeper k;
+static keeper k, sink;
 
 #define UPGRADE(path)                                                                              \
     "GET " path " HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\nconnection: upgrade\r\n"            \
@@ -218,6 +218,62 @@ broken_frames_close_the_connection(void)
 }
 
 static void
+answer_held(trp_ctx *ctx, waiter *of)
+{
+    waiter_reply(ctx, of, atomic_exchange(&of->held, 0), "late", NULL, 0);
+}
+
+/* A reply has the kind of the message that it is to, not of the last one. */
+static void
+replies_are_of_their_messages_kind(void)
+{
+    trp_system *system = stage_open();
+    waiter_init(&w, "ws://127.0.0.1:0/");
+    w.options.acknowledges = 1;
+    waiter_start(system, &w);
+    int fd = stranger(UPGRADE("/") "\r\n");
+    frame_say(fd, 0x81, "hold");
+    UNIT_WAIT(atomic_load(&w.held) != 0, 60000);
+    frame_say(fd, 0x82, "then");
+    UNIT_TRUE(strstr(guest_read(fd, "then"), "\x82\x0d"
+                                             "binary:/:then") != NULL);
+    waiter_do(system, &w, answer_held);
+    UNIT_TRUE(strstr(guest_read(fd, "late"), "\x81\x04"
+                                             "late") != NULL);
+    close(fd);
+    stage_close(system);
+}
+
+/* scheme-ws-W2: messages that nobody had asked for hold up no word about a send. */
+static void
+unasked_messages_hold_up_no_send(void)
+{
+    trp_system *system = stage_open();
+    waiter_init(&w, "ws://127.0.0.1:0/");
+    w.options.acknowledges = 1;
+    waiter_start(system, &w);
+    keeper_init(&sink, "s", true);
+    snprintf(sink.uri, sizeof sink.uri, "ws://127.0.0.1:%u/", w.port);
+    sink.keeps = true;
+    keeper_start(system, &sink);
+    keeper_init(&k, "c", true);
+    k.options.oneway = 1; /* so all replies are unasked for */
+    k.options.pending_max = 20;
+    k.options.handler = sink.self;
+    client_start(system, "/");
+    keeper_do(system, &k, send_oneway);
+    UNIT_WAIT(atomic_load(&sink.kept_count) == 20, 60000);
+    keeper_do(system, &k, send_oneway);
+    UNIT_WAIT(atomic_load(&w.got) == 40, 60000);
+    UNIT_EQUAL(atomic_load(&sink.kept_count), 20);
+    keeper_let_go(&sink);
+    UNIT_WAIT(atomic_load(&sink.got) == 40, 60000);
+    keeper_let_go(&sink);
+    UNIT_EQUAL(atomic_load(&k.errors), 0);
+    stage_close(system);
+}
+
+static void
 messages_have_a_limit(void)
 {
     trp_system *system = stage_open();
@@ -249,8 +305,12 @@ upgrades_are_judged(void)
         { UPGRADE("/a") "origin: http://evil\r\n\r\n", "HTTP/1.1 403 " },
         { UPGRADE("/a") "origin: http://good\r\n\r\n", "HTTP/1.1 101 " },
         { UPGRADE("/a") "\r\n", "HTTP/1.1 101 " },
+        { "GET /a HTTP/1.1\r\nhost: a\r\nupgrade: WebSocket\r\nconnection: Upgrade\r\n"
+          "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n",
+          "HTTP/1.1 101 " },
         { "GET /a HTTP/1.1\r\nhost: a\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n", "" },
-        { UPGRADE("/a") "content-length: 5\r\n\r\n", "" },
+        { UPGRADE("/a") "content-length: 5\r\n\r\n", "HTTP/1.1 400 " },
+        { UPGRADE("/a") "transfer-encoding: chunked\r\n\r\n", "HTTP/1.1 400 " },
     };
     trp_system *system = stage_open();
     waiter_init(&w, "ws://127.0.0.1:0/a?origin=http://good&origin=http://fine&idle=1000");
@@ -258,7 +318,9 @@ upgrades_are_judged(void)
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         int fd = guest_connect(w.port);
         guest_say(fd, asked[i].request);
-        UNIT_TRUE(starts_with(guest_read(fd, "\r\n\r\n"), asked[i].answer));
+        const char *answer = guest_read(fd, "\r\n\r\n");
+        UNIT_TRUE(starts_with(answer, asked[i].answer));
+        UNIT_EQUAL(answer[0] == '\0', asked[i].answer[0] == '\0');
         close(fd);
     }
     UNIT_EQUAL(atomic_load(&w.got), 0);
@@ -285,6 +347,8 @@ UNIT(a_handler_that_is_behind_stops_the_reading)
 UNIT(a_send_without_reply_fails_in_time)
 UNIT(a_client_connects_when_it_sends)
 UNIT(broken_frames_close_the_connection)
+UNIT(replies_are_of_their_messages_kind)
+UNIT(unasked_messages_hold_up_no_send)
 UNIT(messages_have_a_limit)
 UNIT(upgrades_are_judged)
 UNIT(a_silent_peer_is_closed)
