@@ -60,8 +60,8 @@
  * path, http.query behind a '?'; headers without a dot in their name are fields, except those of
  * one connection, as Host. The reply has http.status, whatever it is, and the answer's fields by
  * their names in small letters. Certificates are verified, with the machine's authorities or `ca`;
- * no proxy is used; `redirects` (0) are followed, `parallel` (8) requests are on their way. It
- * needs libcurl: without it the endpoint stops with TRP_EUNSUPPORTED and says so.
+ * no proxy is used; `redirects` (0) of GET, HEAD and POST are followed, `parallel` (8) requests are
+ * on their way. It needs libcurl: without it the endpoint stops with TRP_EUNSUPPORTED and says so.
  *
  * actor: is for those who know endpoints only: the actor of this path is told the message as a
  * handler is (exchange is 0 without reply=1), and replies, acknowledges or fails to its sender.

@@ -40,8 +40,9 @@
  *
  * Back-pressure. Messages that the listener has not freed yet count against receive_max and
  * receive_bytes_max; at the bound the socket reads no more, so that PUSH, PAIR and REQ of the
- * peer wait. A publisher never waits: nng drops what a subscriber does not read. send_max messages
- * wait in a socket; beyond, trp_nng_failed (TRP_EAGAIN) goes back to the sender.
+ * peer wait. A publisher never waits: nng drops what a subscriber does not read. Replies to surveys
+ * count, too, until their asker has freed them. send_max messages wait in a socket; beyond,
+ * trp_nng_failed (TRP_EAGAIN) goes back to the sender.
  */
 #ifndef TROUPE_NNG_SOCKET_H
 #define TROUPE_NNG_SOCKET_H

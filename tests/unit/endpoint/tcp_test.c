@@ -119,7 +119,7 @@ a_line_that_is_too_long_ends_its_connection(void)
     keeper_start(system, &k);
     int fd = stranger_connect(SOCK_STREAM, k.address);
     stranger_say(fd, "12345678\n123456789\nafter\n");
-    UNIT_TRUE(stranger_sees_end(fd));
+    UNIT_TRUE(stranger_sees_reset(fd));
     close(fd);
     UNIT_WAIT(stage_has("c:error(0,TRP_EMSGSIZE)"), 60000);
     UNIT_TRUE(stage_has("c:got(,12345678,0)"));
@@ -137,14 +137,14 @@ frames_with_a_length_have_any_bytes(void)
     int fd = stranger_connect(SOCK_STREAM, k.address);
     stranger_write(fd, "\0\3\n\n!\0\0\0\5", 9);
     stranger_write(fd, "hello\0\6", 7);
-    UNIT_TRUE(stranger_sees_end(fd));
+    UNIT_TRUE(stranger_sees_reset(fd));
     close(fd);
     UNIT_WAIT(stage_has("c:error(0,TRP_EMSGSIZE)"), 60000);
     UNIT_TRUE(stage_has("c:got(,\n\n!,0) c:got(,,0) c:got(,hello,0)"));
     fd = stranger_connect(SOCK_STREAM, k.address);
     stranger_write(fd, "\0\3a", 3);
     UNIT_EQUAL(shutdown(fd, SHUT_WR), 0);
-    UNIT_TRUE(stranger_sees_end(fd));
+    UNIT_TRUE(stranger_sees_reset(fd));
     close(fd);
     UNIT_WAIT(stage_has("c:error(0,TRP_EPROTO)"), 60000);
     UNIT_WAIT(atomic_load(&k.got) == 3, 60000);
@@ -159,7 +159,7 @@ slow_and_silent_peers_are_given_up(void)
     keeper_start(system, &k);
     int fd = stranger_connect(SOCK_STREAM, k.address);
     stranger_say(fd, "whole\nhalf");
-    UNIT_TRUE(stranger_sees_end(fd));
+    UNIT_TRUE(stranger_sees_reset(fd));
     close(fd);
     UNIT_WAIT(stage_has("c:error(0,TRP_ETIMEDOUT)"), 60000);
     UNIT_WAIT(atomic_load(&k.got) == 1, 60000);
