@@ -279,6 +279,31 @@ row_of(const trpi_observed *seen, trp_ref actor)
     return NULL;
 }
 
+/* An actor that holds a thread: with what message, and for how long. */
+static void
+stuck_look(trp_node *node, const trp_live_thread *thread, const trpi_observed *seen,
+           trpi_doctor_facts *facts)
+{
+    char path[TRP_PATH_BYTES_MAX + 1] = "", type[TRPI_HELD_TYPE_BYTES];
+    char what[sizeof type + 32] = "one message";
+    const trpi_observed_actor *row = row_of(seen, thread->actor);
+    trp_path(node->system, thread->actor, path, sizeof path);
+    if (trpi_system_held_type(node->system, thread->actor, type) && type[0] != '\0') {
+        (void)snprintf(what, sizeof what, "one message of type %s", type);
+    }
+    if (row != NULL && row->held_ns > 0) {
+        trpi_doctor_case(&facts->stuck,
+                         "%s (behaviour %s) has held a thread of dispatcher %s with %s for %.0f s",
+                         path, row->behaviour, thread->dispatcher, what,
+                         (double)row->held_ns / 1e9);
+    } else {
+        trpi_doctor_case(&facts->stuck,
+                         "%s has held a thread of dispatcher %s with %s since it was looked at "
+                         "first",
+                         path, thread->dispatcher, what);
+    }
+}
+
 /* Threads that one behaviour has held between the samples. */
 static void
 threads_look(trp_live *live, trp_node *node, const trpi_observed *seen, trpi_doctor_facts *facts)
@@ -290,23 +315,10 @@ threads_look(trp_live *live, trp_node *node, const trpi_observed *seen, trpi_doc
     }
     uint32_t all = trp_live_threads(live, threads, count);
     for (uint32_t i = 0; i < count && i < all; i++) {
-        char path[TRP_PATH_BYTES_MAX + 1] = "";
         const trp_live_thread *t = &threads[i];
         if (!trp_ref_is_none(t->actor) && t->busy >= BUSY && !(t->completions_per_s > 0) &&
             strstr(t->dispatcher, "blocking") == NULL) {
-            trp_path(node->system, t->actor, path, sizeof path);
-            const trpi_observed_actor *row = row_of(seen, t->actor);
-            if (row != NULL && row->held_ns > 0) {
-                trpi_doctor_case(&facts->stuck,
-                                 "%s (behaviour %s) has held a thread of dispatcher %s with one "
-                                 "message for %.0f s",
-                                 path, row->behaviour, t->dispatcher, (double)row->held_ns / 1e9);
-            } else {
-                trpi_doctor_case(&facts->stuck,
-                                 "%s has held a thread of dispatcher %s with one message since it "
-                                 "was looked at first",
-                                 path, t->dispatcher);
-            }
+            stuck_look(node, t, seen, facts);
         }
     }
     trpi_free(threads);

@@ -37,7 +37,7 @@ actor_sources += src/actor/distribution/deployed.c src/actor/distribution/child_
 
 # a system: its birth and end, extensions, loggers
 actor_sources += src/actor/system/after.c src/actor/system/extension.c src/actor/system/logger.c \
-	src/actor/system/observe.c src/actor/system/observe_rows.c src/actor/system/observe_walk.c src/actor/system/stall.c src/actor/system/stop.c \
+	src/actor/system/observe.c src/actor/system/observe_rows.c src/actor/system/observe_walk.c src/actor/system/held_turn.c src/actor/system/stall.c src/actor/system/stop.c \
 	src/actor/system/system.c src/actor/system/tables.c src/actor/system/test_actor.c
 
 pkginclude_HEADERS += include/troupe/path.h include/troupe/log.h include/troupe/scheduler.h include/troupe/dispatcher.h \

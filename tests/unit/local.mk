@@ -78,6 +78,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/misuse_test.c \
 	tests/unit/actor/msg_test.c \
 	tests/unit/actor/name_test.c \
+	tests/unit/actor/held_turn_test.c \
 	tests/unit/actor/observe_test.c \
 	tests/unit/actor/overload_test.c \
 	tests/unit/actor/path_test.c \

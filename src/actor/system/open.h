@@ -3,6 +3,7 @@
 #define TRPI_ACTOR_SYSTEM_OPEN_H
 
 #include "actor/kernel/open.h"
+#include "actor/system/held_turn.h"
 
 /* ---- time, and a place for the cluster ------------------------------------------------------- */
 /* Run fn(arg) once at or after `delay_ms`, on the timer's thread: short, must not block. *ret_id

@@ -256,6 +256,7 @@ an_actor_that_holds_its_thread_is_named(void)
     UNIT_TRUE(says(node, "stuck", "ok", ""));
     trp_system_tell(trp_node_system(node), ref, &trp_string_type, "hold", 4);
     UNIT_WAIT(says(node, "stuck", "fail", "/user/slow (behaviour slow) has held a thread"), 60000);
+    UNIT_WAIT(says(node, "stuck", "fail", "with one message of type troupe.string for"), 60000);
     atomic_store(&let_go, true);
     UNIT_WAIT(says(node, "stuck", "ok", ""), 60000);
     trp_node_close(node);
