@@ -17,7 +17,7 @@
 
 #include "tests/bench/bench.h"
 
-enum { LINE = 100, LINES = 640, WINDOW = 64 };
+enum { LINE = 100, LINES = 640, WINDOW = 64, QUIET_S = 60 };
 
 /* State that the actor and the threads share. */
 static struct {
@@ -125,9 +125,23 @@ lines_read(void *arg)
     return NULL;
 }
 
+/* Wait until all have come, or none for QUIET_S. Return how many have not. */
+static uint64_t
+rest_await(void)
+{
+    uint64_t got = 0, since = bench_now_ns();
+    while (got < run.count && bench_now_ns() - since < QUIET_S * UINT64_C(1000000000)) {
+        uint64_t now = atomic_load(&run.got);
+        since = now > got ? bench_now_ns() : since;
+        got = now;
+        (void)usleep(1000);
+    }
+    return run.count - got;
+}
+
 /* Messages a second. */
 static double
-rate_of(const bench_options *options, bool produces)
+rate_of(const bench_options *options, bool produces, uint64_t *ret_lost)
 {
     trp_behaviour behaviour = TRP_BEHAVIOUR_INIT("ends", ends, ends_receive);
     trp_system *system = bench_system(options);
@@ -164,9 +178,7 @@ rate_of(const bench_options *options, bool produces)
             fail("no connection");
         }
     }
-    while (atomic_load(&run.got) < run.count) {
-        (void)usleep(1000);
-    }
+    *ret_lost = rest_await();
     double seconds = (double)(bench_now_ns() - start) / 1e9;
     bench_system_end(system);
     (void)pthread_join(thread, NULL);
@@ -177,9 +189,11 @@ rate_of(const bench_options *options, bool produces)
 static int
 endpoint_run(const bench_options *options)
 {
-    bench_print("endpoint", "in", rate_of(options, false), "messages/s");
-    bench_print("endpoint", "out", rate_of(options, true), "messages/s");
-    return 0;
+    uint64_t lost_in, lost_out;
+    bench_print("endpoint", "in", rate_of(options, false, &lost_in), "messages/s");
+    bench_print("endpoint", "out", rate_of(options, true, &lost_out), "messages/s");
+    bench_print("endpoint", "lost", (double)(lost_in + lost_out), "messages");
+    return lost_in + lost_out == 0 ? 0 : 1;
 }
 
 const bench_workload bench_endpoint[] = {

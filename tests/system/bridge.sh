@@ -133,6 +133,38 @@ ends_with a_stopped_bridge stopped 69
 has it_says_why "the node ended the bridge" "$work/stopped.err"
 exec 8>&-
 
+# ---- what a program and a node may have, at the limit and one past it
+many() { # FORMAT FIRST LAST: requests that have their number twice
+    local i
+    for ((i = $2; i <= $3; i++)); do printf "$1\n" "$i" "$i"; done
+}
+ok_from() { # NAME PREFIX COUNT: so many requests whose ids begin so are answered with ok
+    [ "$(grep -cE "\"id\":$2[0-9]{3},\"ok\":true" "$work/$1.out")" -ge "$3" ]
+}
+bridge_open full 7
+hears a_program_with_much_comes full '"event":"ready"'
+many '{"op":"host","actor":"a%d","id":%d}' 1000 1256 >&7
+check as_many_actors_as_the_limit_are_hosted wait_until 60 ok_from full 1 256
+hears one_more_is_refused full '{"id":1256,"ok":false,"exit":75,"error":"this program hosts 256 actors already"'
+watched() { # WATCHER PREFIX: this actor watches all of them; the asks that find them are bounded, too
+    local i
+    for ((i = 0; i < 256; i++)); do
+        echo '{"op":"watch","actor":"a'"$1"'","to":"/user/full/a'$((1000 + i))'","id":'$(($2 * 1000 + i))'}'
+    done >&7
+    check "the_watches_of_${1}_are_taken" wait_until 60 ok_from full "$2" 256
+}
+watched 1000 2
+watched 1001 3
+watched 1002 4
+watched 1003 5
+echo '{"op":"watch","actor":"a1004","to":"/user/full/a1000","id":6000}' >&7
+hears a_watch_more_is_refused full '{"id":6000,"ok":false,"exit":75,"error":"this program watches 1024 actors already"'
+many '{"op":"ask","to":"/user/full/a1000","json":%d,"timeoutMs":60000,"id":%d}' 7000 7256 >&7
+hears an_ask_more_is_refused full '"ok":false,"exit":75,"error":"256 asks of this program wait already"'
+is the_asks_below_the_limit_are_not "$(grep -cF 'asks of this program wait already' "$work/full.out")" 1
+exec 7>&-
+ends_with the_full_bridge full 0
+
 # ---- a program that does not read: its messages wait, at most 1,000 of them, and the node goes on
 mkfifo "$work/deaf.out"
 mkfifo "$work/deaf.in"
@@ -160,6 +192,25 @@ reads_on() { [ "$(grep -c yyyy "$work/deaf")" -ge 1000 ]; }
 check all_that_waited_comes_when_it_reads wait_until 180 reads_on
 exec 7>&- 8>&- 9<&-
 ends_with a_loud_bridge loud 0
+
+# ---- bridges of a node, at the limit and one past it
+if [ -z "${TROUPE_SANITIZER-}" ]; then # of processes with a sanitizer so many are dear
+    bridges=()
+    exec 9<> <(:)
+    for ((i = 1; i <= 64; i++)); do
+        "$troupe" bridge "b$i" <&9 >/dev/null 2>&1 &
+        pids+=($!)
+        bridges+=($!)
+    done
+    all_there() { [ "$("$troupe" ls /user -o name 2>/dev/null | grep -cE '/b[0-9]+$')" -eq 64 ]; }
+    check as_many_bridges_as_the_limit wait_until 60 all_there
+    expect one_bridge_more_is_75 75 "$troupe" bridge </dev/null
+    has it_says_how_many "this node has 64 bridges already" "$work/err"
+    exec 9<&-
+    kill "${bridges[@]}"
+    none_there() { ! "$troupe" ls /user -o name 2>/dev/null | grep -qE '/b[0-9]+$'; }
+    check those_whose_program_is_killed_are_gone wait_until 60 none_there
+fi
 
 # ---- the node stops
 bridge_open last 7
