@@ -28,8 +28,9 @@ static const trpi_config_row control_rows[] = {
 /* Of plugins that a command names. */
 static const trpi_config_row plugin_rows[] = {
     { "plugins-dir", TEXT, "", 0, 0, NULL,
-      "Directory of the files that `troupe upgrade` may load; it and they belong to root or the "
-      "node's user, and only the owner may write them. empty: LIBDIR/troupe." },
+      "Directory of the files that `troupe upgrade` and `troupe spawn` may load; it and they "
+      "belong to root or the node's user, and only the owner may write them. empty: "
+      "LIBDIR/troupe." },
     { NULL, TEXT, NULL, 0, 0, NULL, NULL, false },
 };
 
