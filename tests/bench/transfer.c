@@ -174,7 +174,7 @@ run_agent(const bench_options *options)
     trp_agent_options agent_options = TRP_AGENT_OPTIONS_INIT;
     trp_system *system = bench_system(options);
     int64_t value = 0;
-    agent_options.queue_max = (uint32_t)changes;
+    agent_options.queue_max = (uint32_t)changes + threads; /* each thread awaits its last one */
     bench_check(trp_agent_new(system, &value, sizeof value, &agent_options, &agent),
                 "trp_agent_new");
     bench_print("agent", "rate", transfers_rate(sends_run, threads, changes), "changes/s");

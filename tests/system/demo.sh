@@ -13,9 +13,11 @@ expect it_has_help 0 demo --help
 has help_says_where_the_actors_live "no node is asked or needed"
 expect a_count_down_ends 0 demo countdown --once --pace 2ms
 odd=$(grep -vcE '^[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3} [TW] \[(actor[0-9]|main)\] - ' "$work/out")
+# UJ-32
 is each_line_has_the_form_of_the_article "$odd" 0
 cp "$work/out" "$work/trace"
 check a_turn_is_traced grep -qE ' T \[actor[0-9]\] - TestActor:(actor|common)[0-9]+ repeat\([0-9]\)$' "$work/trace"
+# UJ-32
 check a_missing_actor_is_a_warning grep -qE ' W \[actor[0-9]\] - repeat:(actor|common)[0-9]+ to is null: actor[0-9]+$' "$work/trace"
 expect one_on_a_single_thread_ends 0 demo producer-consumer --once --pace 1ms --threads 1
 lacks it_has_one_thread "[actor1]"
@@ -114,15 +116,24 @@ if [ -z "$sanitizer" ] && command -v chromium >/dev/null && browse; then
     press start_is_pressed_without_a_mouse start
     sees seven_threads "document.querySelectorAll('#stage .thread').length === 7 && document.querySelectorAll('#bars li').length === 7"
     sees all_actors "document.querySelectorAll('#stage .actor').length === 34"
+    # UJ-46
     sees threads_are_busy "document.querySelectorAll('#stage .thread.busy').length > 0 && document.querySelectorAll('#stage .actor.busy').length > 0"
+    # UJ-46
     sees messages_wait "document.querySelectorAll('#stage .waits').length > 0"
+    # UJ-46
     sees new_ones_are_marked "document.querySelectorAll('#stage .fresh').length > 0"
+    # UJ-45
     sees rates_are_told "/^[1-9][0-9]* messages/.test(document.querySelector('#accepts').innerText) && /^[1-9][0-9]* messages/.test(document.querySelector('#completions').innerText)"
+    # UJ-45
     sees the_balance_is_told_in_words "/arrive|handled|balanced/.test(document.querySelector('#balance-text').innerText)"
+    # UJ-45
     sees threads_in_use "/^[1-9][0-9]* % of 7/.test(document.querySelector('#usage').innerText)"
+    # UJ-47
     sees the_trace_is_there "/ T \\[actor[0-6]\\] - TestActor:actor\\d+ repeat/.test(document.querySelector('#lines').textContent)"
     sees warnings_stand_out "document.querySelectorAll('#lines .warning').length > 0"
+    # UJ-47
     sees the_backlog_has_a_curve "document.querySelector('#backlog polygon').points.numberOfItems >= 4"
+    # UJ-47
     sees the_past_has_pictures "document.querySelectorAll('#snapshots li svg .dot').length >= 2 * 34"
     sees start_waits_for_the_end "document.querySelector('#start').disabled && !document.querySelector('#stop').disabled"
     must the_place_of_the_first eval "window.before = document.querySelector('#stage .actor').getAttribute('cx') + document.querySelector('#stage .actor').getAttribute('fill')"

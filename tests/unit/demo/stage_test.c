@@ -140,8 +140,8 @@ a_line_of_the_trace_has_the_form_of_the_article(void)
     trpi_stage_free(stage);
 }
 
-/* At the limit of the trace all lines are there, one past it the oldest is not. A long line is cut.
- */
+/* UJ-47: at the limit of the trace all lines are there, one past it the oldest is not. A long line
+ * is cut. */
 static void
 the_trace_keeps_the_latest_lines(void)
 {
@@ -165,7 +165,7 @@ the_trace_keeps_the_latest_lines(void)
     trpi_stage_free(stage);
 }
 
-/* 200 actors are shown; there is no room for one more, and those that are there stay. */
+/* UJ-46: 200 actors are shown; there is no room for one more, and those that are there stay. */
 static void
 at_most_200_actors_are_there(void)
 {

@@ -275,7 +275,7 @@ send_first(trp_ctx *ctx, keeper *of)
     send_to(ctx, told_uri, "x", 1, TRP_OK);
 }
 
-/* CONF-24: at the limit, one past; endpoint-template-T1: its place is free again. */
+/* CAM-07, CONF-24: at the limit, one past; endpoint-template-T1: its place is free again. */
 static void
 endpoints_by_uri_have_a_bound_and_an_end(void)
 {

@@ -331,7 +331,7 @@ https_try(const pki *p, const char *certificate, const char *authority, const ch
     trpi_free(port);
 }
 
-/* The peer is python's; who signed, and for which name, is looked at. */
+/* CAM-01: the peer is python's; who signed, and for which name, is looked at. */
 static void
 certificates_are_verified(void)
 {

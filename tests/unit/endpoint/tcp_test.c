@@ -127,7 +127,7 @@ a_line_that_is_too_long_ends_its_connection(void)
     stage_close(system);
 }
 
-/* Frames of any bytes; a length that is impossible; the end of a stream inside a frame. */
+/* CAM-01: frames of any bytes; a length that is impossible; the end of a stream inside a frame. */
 static void
 frames_with_a_length_have_any_bytes(void)
 {

@@ -74,7 +74,7 @@ send_again(trp_ctx *ctx, keeper *of)
     keeper_send(ctx, of, "two", NULL, 2);
 }
 
-/* CAM-05: without replies, to a consumer; with them, from a stranger. */
+/* CAM-01, CAM-05: without replies, to a consumer; with them, from a stranger. */
 static void
 datagrams_are_sent_and_replied_to(void)
 {
