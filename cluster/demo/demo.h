@@ -21,7 +21,8 @@
 #define TRPI_DEMO_FILES_MAX 1000u /* that one scan reads */
 #define TRPI_DEMO_VALUES 1000u    /* of map/reduce */
 #define TRPI_DEMO_PARTITIONS 100u /* of those */
-#define TRPI_DEMO_ITEMS 5u        /* kinds of things that producers order */
+#define TRPI_DEMO_SCANNERS 6u
+#define TRPI_DEMO_ITEMS 5u /* kinds of things that producers order */
 #define TRPI_DEMO_TICK_MS 50
 
 typedef enum trpi_demo_name {
@@ -96,7 +97,9 @@ typedef struct trpi_demo {
     uint32_t storm_first, storm_count, storm_common;
     /* map/reduce: an element belongs to the actor that has its partition at the time */
     uint64_t values[TRPI_DEMO_VALUES], sums[TRPI_DEMO_PARTITIONS];
-    /* virus scan: written before the scan begins */
+    /* virus scan: written before the scan begins. Other plays start actors meanwhile, so the
+     * indices of the scanners have gaps. */
+    uint32_t scanners[TRPI_DEMO_SCANNERS];
     char *files[TRPI_DEMO_FILES_MAX];
     uint32_t files_count;
     char tree[64]; /* of its own; "": none */

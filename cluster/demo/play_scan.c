@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "cluster/demo/demo.h"
 
-enum { SCANNERS = 6, READ_BYTES = 65536, FOLDERS = 5, PER_FOLDER = 12 };
+enum { READ_BYTES = 65536, FOLDERS = 5, PER_FOLDER = 12 };
 
 static const char *const patterns[] = { "X5O!P%@AP", "rm -rf /", "EVIL" };
 #define PATTERNS (sizeof patterns / sizeof patterns[0])
@@ -114,19 +114,15 @@ trp_err
 trpi_demo_scan_play(trpi_demo *demo)
 {
     char name[TRPI_STAGE_NAME_BYTES];
-    uint32_t walker = 0, index = 0;
+    uint32_t walker = 0;
     trp_err err = demo->directory == NULL ? tree_make(demo) : TRP_OK;
     err = err == TRP_OK ? files_list(demo, demo->directory == NULL ? demo->tree : demo->directory)
                         : err;
     err =
         err == TRP_OK ? trpi_demo_spawn(demo, NULL, TRPI_STAGE_WALKER, "virusScan", &walker) : err;
-    for (uint32_t i = 0; i < SCANNERS && err == TRP_OK; i++) {
+    for (uint32_t i = 0; i < TRPI_DEMO_SCANNERS && err == TRP_OK; i++) {
         (void)snprintf(name, sizeof name, "scanner%u", i);
-        err = trpi_demo_spawn(demo, NULL, TRPI_STAGE_SCANNER, name, &index);
-        if (err == TRP_OK) {
-            demo->cells[walker].first = i == 0 ? index : demo->cells[walker].first;
-            demo->cells[walker].count++;
-        }
+        err = trpi_demo_spawn(demo, NULL, TRPI_STAGE_SCANNER, name, &demo->scanners[i]);
     }
     if (err == TRP_OK) {
         trpi_demo_tell(demo, NULL, TRPI_STAGE_OUTSIDE, walker, TRPI_DEMO_INIT, demo->files_count,
@@ -168,7 +164,8 @@ trpi_demo_scan_turn(trpi_demo *demo, trp_ctx *ctx, trpi_demo_cell *cell, const t
             trpi_demo_trace(demo, 'W', "scan:there is no file *.txt");
         }
         for (uint32_t i = 0; i < msg->count; i++) {
-            trpi_demo_tell(demo, ctx, self, cell->first + i % cell->count, TRPI_DEMO_SCAN, i, 0);
+            trpi_demo_tell(demo, ctx, self, demo->scanners[i % TRPI_DEMO_SCANNERS], TRPI_DEMO_SCAN,
+                           i, 0);
         }
     } else {
         cell->found += msg->item;

@@ -267,6 +267,7 @@ worker_turn(trpi_demo *demo, trp_ctx *ctx, trpi_demo_cell *cell, const trpi_demo
 {
     bool is_map = msg->subject == TRPI_DEMO_MAP_WORKER;
     uint64_t *values = &demo->values[msg->count * PART];
+    trpi_assert(is_map || msg->subject == TRPI_DEMO_REDUCE_WORKER);
     if (is_map) {
         trpi_demo_work(demo, 100);
         for (uint32_t i = 0; i < PART; i++) {
