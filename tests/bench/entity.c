@@ -82,6 +82,15 @@ round_run(trp_system *system, trp_ref from, uint32_t by_name)
     return (double)(bench_now_ns() - begin_ns) / (double)tells_goal;
 }
 
+/* --rounds N, at most ENTITY_ROUNDS. */
+static uint32_t
+rounds_of(const bench_options *options)
+{
+    const char *text = bench_option_value(options, "--rounds");
+    long rounds = text == NULL ? ENTITY_ROUNDS : strtol(text, NULL, 10);
+    return rounds < 1 || rounds > ENTITY_ROUNDS ? ENTITY_ROUNDS : (uint32_t)rounds;
+}
+
 static void
 run_local(const bench_options *options)
 {
@@ -104,14 +113,15 @@ run_local(const bench_options *options)
                  (EACH * ENTITY_TARGETS);
     tells_goal = tells_goal == 0 ? EACH * ENTITY_TARGETS : tells_goal;
     (void)round_run(system, from, 1); /* they start, and say who they are */
-    for (uint32_t i = 0; i < ENTITY_ROUNDS; i++) {
+    uint32_t rounds = rounds_of(options);
+    for (uint32_t i = 0; i < rounds; i++) {
         by_ref[i] = round_run(system, from, 0);
         by_name[i] = round_run(system, from, 1);
         ratio[i] = by_name[i] / by_ref[i];
     }
-    bench_print("entity", "local_ref", bench_median(by_ref, ENTITY_ROUNDS), "ns");
-    bench_print("entity", "local_name", bench_median(by_name, ENTITY_ROUNDS), "ns");
-    bench_print("entity", "local_cost_ratio", bench_median(ratio, ENTITY_ROUNDS), "times");
+    bench_print("entity", "local_ref", bench_median(by_ref, rounds), "ns");
+    bench_print("entity", "local_name", bench_median(by_name, rounds), "ns");
+    bench_print("entity", "local_cost_ratio", bench_median(ratio, rounds), "times");
     bench_system_end(system);
 }
 

@@ -78,10 +78,11 @@ for param in echo_cpu_ratio in_ratio out_ratio; do
     judge "bench_sockets_has_$param" "$(sed -n "s/^troupe sockets $param \([0-9.]*\) times\$/\1/p" <<<"$out")" at-least 0.0001
 done
 # figures WORKLOAD COUNT PARAM:UNIT...: the same on two threads, of a workload with other lines as well.
+options=()
 figures() {
     local workload=$1 count=$2 param
     shift 2
-    out=$(timeout 300 "$bench" "$workload" --threads 2 --count "$count" 2>"$err") || { echo "FAIL bench_${workload}_ends"; tail -n 20 "$err"; status=1; }
+    out=$(timeout 300 "$bench" "$workload" --threads 2 --count "$count" "${options[@]}" 2>"$err") || { echo "FAIL bench_${workload}_ends"; tail -n 20 "$err"; status=1; }
     for param in "$@"; do
         judge "bench_${workload}_has_${param%%:*}" "$(sed -n "s|^troupe $workload ${param%%:*} \([0-9.]*\) ${param#*:}\$|\1|p" <<<"$out")" at-least 0.00001
     done
@@ -89,7 +90,9 @@ figures() {
 params=(local_{ref,name}:ns local_cost_ratio:times)
 ! "$bench" 2>&1 | grep -q '^  remote ' ||
     params+=(remote_{ref,name}:messages/s remote_ratio:times {idle_entities,idle_most_on_a_node}:entities bytes_per_idle_entity:bytes)
+[ "$sanitized" = 1 ] || options=(--rounds 1) # of seven: with a sanitizer they take most of a minute
 figures entity 20000 "${params[@]}"
+options=()
 if "$bench" 2>&1 | grep -q '^  journal '; then
     smoke journal 2000 lmdb_{rate,bare_rate}:events/s lmdb_ratio:times lmdb_events_per_commit:events lmdb_one_ratio:times \
         log_rate:events/s log_ratio:times replay_rate:events/s flush_rate_{before,after}:1/s
