@@ -7,7 +7,7 @@
  *     fill BYTES COUNT MS          send so many, until one waits for MS      -> "sent N"
  *     peers N                      wait until N have connected, since the start    -> "ok"
  *
- * A call that fails is answered by nng's sentence. It ends with its input, and closes nothing before:
+ * A failed call is answered by nng's sentence. It ends with its input, and closes nothing before:
  * nng-library-N7.
  */
 #include <stdatomic.h>
