@@ -11,7 +11,7 @@
  *       (trpi_management_tls_take)
  *   server-S5  OpenSSL alone judges clients' certificates: the library's own callback finds its
  *       connection by a number of the process that each new context, as of an endpoint, changes,
- *       and crashes without.                                                 (context_make)
+ *       and crashes without; it would not free a context for clients of its own.  (context_make)
  *   server-S3  The thread takes no signal.                                   (thread_start)
  * Limits.  connections_max; request_ms for a connection as a whole; one request a connection.
  * Tests.   tests/system/management.sh
@@ -132,6 +132,7 @@ info_fill(struct lws_context_creation_info *info, trpi_management *m,
     if (options->cert[0] != '\0') {
         info->options |=
             LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS;
+        info->provided_client_ssl_ctx = trpi_tls_dialer_ssl_ctx(m->dialer);
         info->ssl_cert_filepath = options->cert;
         info->ssl_private_key_filepath = options->key;
         info->ssl_options_set =
@@ -151,6 +152,10 @@ context_make(trpi_management *m, const trpi_management_options *options,
 {
     struct lws_context_creation_info info;
     int reason = 0;
+    if (options->cert[0] != '\0' && trpi_tls_dialer_new(NULL, "", &m->dialer) != TRP_OK) {
+        (void)snprintf(why, TRPI_MANAGEMENT_WHY_BYTES, "out of memory");
+        return TRP_ENOMEM;
+    }
     info_fill(&info, m, options);
     struct lws_vhost *host = trpi_lws_open(m->lws, &info, &m->context, &reason);
     if (m->context == NULL) {
@@ -443,6 +448,7 @@ trpi_management_free(trpi_management *management)
     }
     trpi_management_feed_fini(&management->feed);
     trpi_tls_context_unref(management->tls);
+    trpi_tls_dialer_free(management->dialer);
     trpi_free(management->cert);
     trpi_free(management->key);
     trpi_free(management->ca);

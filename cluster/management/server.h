@@ -67,9 +67,10 @@ struct trpi_management {
     bool runs;
     uint16_t port;
     char *bind;
-    char *cert, *key, *ca;        /* files; "" cert: no TLS */
-    void *ssl_ctx;                /* the library's; the opener's, then the server's thread */
-    struct trpi_tls_context *tls; /* read again, not lent yet; with the lock */
+    char *cert, *key, *ca;          /* files; "" cert: no TLS */
+    void *ssl_ctx;                  /* the library's; the opener's, then the server's thread */
+    struct trpi_tls_context *tls;   /* read again, not lent yet; with the lock */
+    struct trpi_tls_dialer *dialer; /* for the library, which dials none; NULL: no TLS */
     const char **hosts, **readers, **writers;
     trpi_management_policy policy; /* its tokens, sessions and time with the lock; the rest is
                                     * constant */

@@ -101,7 +101,8 @@ struct trpi_web {
     const trpi_lws *lws;
     struct lws_context *context; /* NULL: it has ended. Changed with the lock */
     struct lws_vhost *vhost;
-    void *ssl_ctx; /* the library's */
+    void *ssl_ctx;                  /* the library's */
+    struct trpi_tls_dialer *dialer; /* NULL: no TLS */
     pthread_t thread;
     bool runs;
     trpi_web_role role;
@@ -122,6 +123,7 @@ struct trpi_web {
     trpi_web_job *unsent; /* client: waits for the connection */
     uint64_t awaited;     /* client: the send that a reply is awaited for; 0: none */
     char failure[128];    /* client: why there is no connection */
+    bool refused;         /* client: it is that the peer's certificate does not hold */
 
     atomic_bool stopping; /* released by trpi_web_close(), acquired by the thread */
     pthread_mutex_t lock; /* innermost */

@@ -6,6 +6,8 @@
  * Must hold.
  *   web-client-W1  Each send is told once: written (oneway), replied to, or failed.
  *   web-client-W2  A send that is late ends its connection, so that no later one gets its reply.
+ *   web-client-W3  The server's certificate holds and names the host of the URI, or nothing is
+ *       sent: TRP_EPERM.                                                     (trpi_tls_dialer_new)
  * Limits.  One send at a time, with timeout_ms for connecting, writing and the reply; the name of
  *          the host is resolved on this thread.
  * Tests.   tests/unit/endpoint/web_socket_test.c
@@ -20,6 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "tls/tls.h"
 
 /* The send that is on its way; 0: none. */
 static uint64_t
@@ -86,11 +89,25 @@ connection_new(trpi_web *web)
     return c;
 }
 
+/* Keep why there is no connection: the library's text, or what is wrong with the certificate. */
+static void
+failure_keep(trpi_web *web, const char *text, size_t length)
+{
+    const char *refused = web->dialer != NULL ? trpi_tls_dialer_failure(web->dialer) : NULL;
+    web->refused = refused != NULL;
+    if (refused != NULL) {
+        (void)snprintf(web->failure, sizeof web->failure, "its certificate: %.100s", refused);
+    } else {
+        (void)snprintf(web->failure, sizeof web->failure, "%.*s", (int)length,
+                       length > 0 ? text : "");
+    }
+}
+
 static void
 connect_begin(trpi_web *web)
 {
     const trpi_web_settings *s = &web->settings;
-    char target[TRPI_WEB_TARGET_BYTES], host[TRPI_HOST_BYTES_MAX + 16], failure[160];
+    char target[TRPI_WEB_TARGET_BYTES], host[TRPI_HOST_BYTES_MAX + 16], failure[192];
     bool is_v6 = strchr(s->host, ':') != NULL;
     trpi_web_connection *c = connection_new(web);
     if (c == NULL) {
@@ -112,11 +129,12 @@ connect_begin(trpi_web *web)
                                                   .alpn = "http/1.1",
                                                   .opaque_user_data = c };
     web->failure[0] = '\0';
+    web->refused = false;
     struct lws *wsi = web->lws->lws_client_connect_via_info(&info);
     if (wsi == NULL) {
-        (void)snprintf(failure, sizeof failure, "cannot connect to %.80s: %.60s", host,
+        (void)snprintf(failure, sizeof failure, "cannot connect to %.70s: %.80s", host,
                        web->failure[0] != '\0' ? web->failure : "no such host, or no connection");
-        send_fail(web, TRP_EIO, failure);
+        send_fail(web, web->refused ? TRP_EPERM : TRP_EIO, failure);
         connection_free(web);
         return;
     }
@@ -216,18 +234,17 @@ trpi_web_client_callback(trpi_web *web, struct lws *wsi, enum lws_callback_reaso
                          size_t length)
 {
     trpi_web_connection *c = web->lws->lws_get_opaque_user_data(wsi);
-    char failure[160];
+    char failure[192];
     if (c == NULL || c != web->connections[0]) {
         return 0; /* of the context, or it is over */
     }
     switch (reason) {
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-        (void)snprintf(web->failure, sizeof web->failure, "%.*s", in != NULL ? (int)length : 0,
-                       in != NULL ? (const char *)in : "");
+        failure_keep(web, in, in != NULL ? length : 0);
         if (c->wsi != NULL) { /* else connect_begin() tells it */
-            (void)snprintf(failure, sizeof failure, "cannot connect to %.60s:%u: %.60s",
+            (void)snprintf(failure, sizeof failure, "cannot connect to %.60s:%u: %.80s",
                            web->settings.host, web->settings.port, web->failure);
-            send_fail(web, TRP_EIO, failure);
+            send_fail(web, web->refused ? TRP_EPERM : TRP_EIO, failure);
         }
         return 0;
     case LWS_CALLBACK_CLIENT_ESTABLISHED:

@@ -12,7 +12,8 @@
  *   web-loop-L3  The thread takes no signal.                                   (thread_start)
  *   web-loop-L4  When pending_max events wait for the actor, WebSockets are not read.
  *   web-loop-L5  Peers' certificates are judged by OpenSSL: the callback of libwebsockets finds its
- *       connection by a number of the process that each new context changes.   (context_make)
+ *       connection by a number of the process that each new context changes, and by another the
+ *       context that it frees: it gets ours, also for a server.                 (context_make)
  * Limits.  connections, headers, idle (web_text.h); pending_max, message_bytes_max.
  * Tests.   tests/unit/endpoint/web_server_test.c, tests/unit/endpoint/web_socket_test.c
  * Sources. CAM-01
@@ -457,13 +458,8 @@ info_fill(struct lws_context_creation_info *info, trpi_web *web)
         return;
     }
     info->options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
-    if (web->role == TRPI_WEB_CLIENT) {
-        info->ssl_client_options_set = SSL_OP_NO_SSLv3 | SSL_OP_NO_TLSv1 | SSL_OP_NO_TLSv1_1;
-        info->client_ssl_ca_filepath = s->ca;
-        info->client_ssl_cert_filepath = s->cert;
-        info->client_ssl_private_key_filepath = s->key;
-        info->options |= s->ca != NULL ? LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS : 0;
-    } else {
+    info->provided_client_ssl_ctx = trpi_tls_dialer_ssl_ctx(web->dialer);
+    if (web->role != TRPI_WEB_CLIENT) {
         info->options |= LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS;
         info->ssl_options_set = SSL_OP_NO_SSLv3 | SSL_OP_NO_TLSv1 | SSL_OP_NO_TLSv1_1;
         info->ssl_cert_filepath = s->cert;
@@ -498,11 +494,16 @@ context_make(trpi_endpoint *e, trpi_web *web)
     struct lws_context_creation_info info;
     trpi_tls_context *tls;
     int reason = 0;
-    info_fill(&info, web);
     trp_err err = tls_load(e, web, &tls);
+    if (err == TRP_OK && web->settings.tls) {
+        err = trpi_tls_dialer_new(web->role == TRPI_WEB_CLIENT ? tls : NULL, web->settings.host,
+                                  &web->dialer);
+    }
     if (err != TRP_OK) {
+        trpi_tls_context_unref(tls);
         return err;
     }
+    info_fill(&info, web);
     web->vhost = trpi_lws_open(web->lws, &info, &web->context, &reason);
     if (web->vhost != NULL && web->ssl_ctx != NULL && web->role != TRPI_WEB_CLIENT) {
         err = trpi_tls_context_lend(tls, web->ssl_ctx);
@@ -653,6 +654,7 @@ trpi_web_close(trpi_web *web)
         web->jobs = next;
     }
     trpi_web_job_free(web->unsent);
+    trpi_tls_dialer_free(web->dialer);
     trpi_free(web->connections);
     trpi_free(web->live);
     trpi_free(web->chunk);

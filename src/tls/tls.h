@@ -108,6 +108,20 @@ void trpi_tls_verify_own(void *ssl_ctx, trpi_tls_peer peer);
  * common name that fits and has neither control characters nor NUL. */
 bool trpi_tls_ssl_common_name(const void *ssl, char *ret_text, size_t bytes);
 
+/* ---- a context for connections that another library dials ------------------------------------ */
+typedef struct trpi_tls_dialer trpi_tls_dialer;
+/* Make one: TLS 1.2 or later, with the certificate and the authorities of a client's context; the
+ * peer's certificate must name host. context: NULL trusts no peer, for a library that wants one
+ * though it dials none. Gives *ret_dialer (free), which outlives the library's use of it. Errors:
+ * TRP_ENOMEM. */
+trp_err trpi_tls_dialer_new(const trpi_tls_context *context, const char *host,
+                            trpi_tls_dialer **ret_dialer);
+void trpi_tls_dialer_free(trpi_tls_dialer *dialer);           /* NULL is fine */
+void *trpi_tls_dialer_ssl_ctx(const trpi_tls_dialer *dialer); /* SSL_CTX *, borrowed */
+/* Return why the last certificate was refused, once; NULL: it was not. Static. Thread: that of the
+ * connections. */
+const char *trpi_tls_dialer_failure(trpi_tls_dialer *dialer);
+
 /* Copy options with all their texts. Errors: TRP_ENOMEM; nothing is copied then. */
 trp_err trpi_tls_options_copy(trpi_tls_options *to, const trpi_tls_options *from);
 void trpi_tls_options_fini(trpi_tls_options *options); /* of a copy; a zeroed one is fine */

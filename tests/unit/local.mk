@@ -194,6 +194,7 @@ tests_unit_endpoint_endpoint_tests_SOURCES = \
 	tests/unit/endpoint/tcp_test.c \
 	tests/unit/endpoint/udp_test.c \
 	tests/unit/endpoint/uri_test.c \
+	tests/unit/endpoint/web_secure_test.c \
 	tests/unit/endpoint/web_server_test.c \
 	tests/unit/endpoint/web_socket_test.c \
 	tests/unit/endpoint/web_text_test.c
