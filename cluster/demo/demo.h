@@ -11,6 +11,7 @@
 
 #include "base/world.h"
 #include "cluster/demo/stage.h"
+#include "cluster/demo/threads.h"
 
 #define TRPI_DEMO_ACTORS_DEFAULT 34u /* of the count-down, as in the article */
 #define TRPI_DEMO_ACTORS_MIN 2u
@@ -86,10 +87,11 @@ typedef struct trpi_demo {
     uint64_t run;       /* number of it */
     trpi_demo_name name;
     uint32_t threads, steps;
-    atomic_uint threads_next; /* relaxed: a number for each thread */
-    atomic_bool stopping;     /* relaxed: nothing is sent any more, and no time is spent */
-    bool is_over;             /* main thread: all was handled, or it was stopped and all was */
-    trpi_demo_name play;      /* of a sequence: the one that runs */
+    trpi_demo_threads *executor; /* of the system's dispatcher; NULL: none */
+    uint32_t added;              /* main thread: threads beyond `threads` */
+    atomic_bool stopping;        /* relaxed: nothing is sent any more, and no time is spent */
+    bool is_over;                /* main thread: all was handled, or it was stopped and all was */
+    trpi_demo_name play;         /* of a sequence: the one that runs */
     uint64_t step_at_ns, pause_until_ns;
     /* by index; an entry is written before the first message that names it */
     trpi_demo_cell cells[TRPI_STAGE_ACTORS_MAX];
@@ -123,13 +125,17 @@ void trpi_demo_work(const trpi_demo *demo, uint32_t hundredths);
 /* Add to the trace, as the thread that runs. */
 #define trpi_demo_trace(demo, level, ...)                                                          \
     trpi_stage_trace((demo)->stage, trpi_world_wall_ms((demo)->world), (level),                    \
-                     trpi_demo_thread(demo), __VA_ARGS__)
-uint32_t trpi_demo_thread(trpi_demo *demo);
+                     trpi_demo_threads_current(), __VA_ARGS__)
 
 /* From here on the main thread only. Start; what ran before is ended. Errors: those of
  * trp_system_new(). */
 trp_err trpi_demo_start(trpi_demo *demo, trpi_demo_name name, uint32_t threads, uint32_t steps);
 void trpi_demo_stop(trpi_demo *demo);
+/* Add a thread to a demonstration that runs, and remove one that was added. A sequence keeps them.
+ * Errors: TRP_ESTATE: none runs. TRP_ELIMIT: TRPI_STAGE_THREADS_MAX are there; none was added.
+ * TRP_EIO: no thread can be made. */
+trp_err trpi_demo_task_add(trpi_demo *demo);
+trp_err trpi_demo_task_remove(trpi_demo *demo);
 /* Some time has passed: steps, the end, the next of a sequence. */
 void trpi_demo_tick(trpi_demo *demo);
 /* End the system, if there is one. */

@@ -242,10 +242,10 @@ state_answer(program *p, const char *query, trpi_demo_answer *answer)
     bool has_run = demo->system != NULL;
     err = trpi_buffer_printf(&answer->body, TRPI_STAGE_JSON_MAX,
                              "{\"state\":\"%s\",\"demo\":\"%s\",\"run\":%" PRIu64
-                             ",\"steps\":%u,\"threadsNext\":%u,"
+                             ",\"steps\":%u,\"threadsNext\":%u,\"added\":%u,"
                              "\"demos\":[",
                              trpi_demo_state(demo), has_run ? trpi_demo_list[demo->name].name : "",
-                             demo->run, has_run ? demo->steps : p->steps, p->threads);
+                             demo->run, has_run ? demo->steps : p->steps, p->threads, demo->added);
     for (uint32_t i = 0; i < TRPI_DEMO_NAMES && err == TRP_OK; i++) {
         err = trpi_buffer_printf(&answer->body, TRPI_STAGE_JSON_MAX, "%s[\"%s\",\"%s\"]",
                                  i > 0 ? "," : "", trpi_demo_list[i].name, trpi_demo_list[i].text);
@@ -283,6 +283,53 @@ start_answer(program *p, const char *form, trpi_demo_answer *answer)
 }
 
 static void
+stop_answer(program *p, const char *form, trpi_demo_answer *answer)
+{
+    (void)form;
+    trpi_demo_stop(&p->demo);
+    text_answer(answer, 200, "stopping");
+}
+
+static void
+task_answer(trp_err err, const char *limit, trpi_demo_answer *answer)
+{
+    text_answer(answer,
+                err == TRP_OK                            ? 200
+                : err == TRP_ESTATE || err == TRP_ELIMIT ? 409
+                                                         : 500,
+                err == TRP_OK       ? "done"
+                : err == TRP_ESTATE ? "none runs; the next one begins with the number of threads "
+                                      "that is set"
+                : err == TRP_ELIMIT ? limit
+                                    : trp_strerror(err));
+}
+
+static void
+add_answer(program *p, const char *form, trpi_demo_answer *answer)
+{
+    (void)form;
+    task_answer(trpi_demo_task_add(&p->demo), "there are 64 threads: no more can be added", answer);
+}
+
+static void
+remove_answer(program *p, const char *form, trpi_demo_answer *answer)
+{
+    (void)form;
+    task_answer(trpi_demo_task_remove(&p->demo),
+                "none was added; those that it began with stay to its end", answer);
+}
+
+static const struct {
+    const char *path, *method;
+    void (*answer)(program *p, const char *form, trpi_demo_answer *answer);
+} orders[] = {
+    { "/state", "GET", state_answer },         { "/start", "POST", start_answer },
+    { "/stop", "POST", stop_answer },          { "/add-task", "POST", add_answer },
+    { "/remove-task", "POST", remove_answer },
+};
+#define ORDERS_COUNT (sizeof orders / sizeof orders[0])
+
+static void
 request_answer(void *arg, const trpi_demo_request *request, trpi_demo_answer *ret_answer)
 {
     program *p = arg;
@@ -290,12 +337,14 @@ request_answer(void *arg, const trpi_demo_request *request, trpi_demo_answer *re
     const char *query = strchr(request->target, '?');
     (void)snprintf(path, sizeof path, "%.*s", (int)strcspn(request->target, "?"), request->target);
     bool is_get = strcmp(request->method, "GET") == 0;
-    bool is_post = strcmp(request->method, "POST") == 0;
-    bool is_state = strcmp(path, "/state") == 0, is_start = strcmp(path, "/start") == 0;
-    bool is_order = is_start || strcmp(path, "/stop") == 0;
-    if (!is_state && !is_order) {
+    size_t i = 0;
+    while (i < ORDERS_COUNT && strcmp(orders[i].path, path) != 0) {
+        i++;
+    }
+    if (i == ORDERS_COUNT) {
         if (!is_get || !trpi_demo_page_get(path, ret_answer)) {
-            text_answer(ret_answer, is_get ? 404 : 405, "there are /, /state, /start and /stop");
+            text_answer(ret_answer, is_get ? 404 : 405,
+                        "there are /, /state, /start, /stop, /add-task and /remove-task");
         }
         return;
     }
@@ -303,15 +352,10 @@ request_answer(void *arg, const trpi_demo_request *request, trpi_demo_answer *re
     if (refused != 0) {
         text_answer(ret_answer, refused,
                     "open the address that `troupe demo` has printed, with all behind the #");
-    } else if ((is_state && !is_get) || (is_order && !is_post)) {
-        text_answer(ret_answer, 405, "GET /state, POST /start, POST /stop");
-    } else if (is_state) {
-        state_answer(p, query == NULL ? "" : query + 1, ret_answer);
-    } else if (is_start) {
-        start_answer(p, request->body, ret_answer);
+    } else if (strcmp(request->method, orders[i].method) != 0) {
+        text_answer(ret_answer, 405, "GET /state; POST for the others");
     } else {
-        trpi_demo_stop(&p->demo);
-        text_answer(ret_answer, 200, "stopping");
+        orders[i].answer(p, is_get ? (query == NULL ? "" : query + 1) : request->body, ret_answer);
     }
 }
 

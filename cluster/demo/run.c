@@ -19,8 +19,8 @@
 #include "base/assert.h"
 #include "cluster/demo/demo.h"
 
-#define KEEP_ALIVE_MS (24u * 3600u * 1000u) /* threads keep their numbers */
-#define SLICE_MS 20u                        /* of work, after which a stop is seen */
+#define STOP_MS 60000u /* a turn sees a stop within a slice of work */
+#define SLICE_MS 20u   /* of work, after which a stop is seen */
 #define STEP_NS UINT64_C(1000000000)
 
 const char *const trpi_demo_subjects[TRPI_DEMO_SUBJECTS] = {
@@ -59,20 +59,11 @@ static const trp_protocol *const accepts[] = { &protocol, NULL };
 /* A process has one demonstration; its actors find it here. Written before there are any. */
 static trpi_demo *the_demo;
 
-static _Thread_local uint32_t thread_index;
-static _Thread_local uint64_t thread_run; /* that the index is of */
-
 uint32_t
 trpi_demo_dice(uint32_t *seed, uint32_t sides)
 {
     *seed = *seed * 1664525u + 1013904223u;
     return (*seed >> 8) % sides;
-}
-
-uint32_t
-trpi_demo_thread(trpi_demo *demo)
-{
-    return thread_run == demo->run ? thread_index : TRPI_STAGE_NOBODY;
 }
 
 /* ---- actors ---------------------------------------------------------------------------------- */
@@ -84,14 +75,9 @@ message_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     const trpi_demo_msg *m = trp_msg_payload(msg);
     trpi_demo_cell *cell = &demo->cells[m->to];
     char name[TRPI_STAGE_NAME_BYTES];
+    uint32_t thread = trpi_demo_threads_current();
     (void)state;
-    if (thread_run != demo->run) {
-        thread_run = demo->run;
-        thread_index = atomic_fetch_add_explicit(&demo->threads_next, 1, memory_order_relaxed);
-        thread_index %= demo->threads;
-    }
-    trpi_stage_turn_begin(demo->stage, thread_index, m->from, m->to,
-                          trpi_world_mono_ns(demo->world));
+    trpi_stage_turn_begin(demo->stage, thread, m->from, m->to, trpi_world_mono_ns(demo->world));
     trpi_stage_name(demo->stage, m->to, name);
     trpi_demo_trace(demo, 'T', "%s:%s %s(%u)", trpi_stage_kinds[cell->kind], name,
                     trpi_demo_subjects[m->subject], m->count);
@@ -100,7 +86,7 @@ message_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trpi_demo_trace(demo, 'W', "%s:%s failed: %s", trpi_demo_subjects[m->subject], name,
                         trp_strerror(err));
     }
-    trpi_stage_turn_end(demo->stage, thread_index, trpi_world_mono_ns(demo->world));
+    trpi_stage_turn_end(demo->stage, thread, trpi_world_mono_ns(demo->world));
     return TRP_OK; /* the warning was it: a restart would not make it better */
 }
 
@@ -187,27 +173,41 @@ trpi_demo_work(const trpi_demo *demo, uint32_t hundredths)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
+static void
+job_run(void *arg, trp_dispatcher_job *job)
+{
+    const trpi_demo *demo = arg;
+    trp_dispatcher_job_run(demo->system, job);
+}
+
 static trp_err
 system_make(trpi_demo *demo)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_dispatcher_options threads = TRP_DISPATCHER_OPTIONS_INIT;
+    trp_dispatcher_options dispatcher = TRP_DISPATCHER_OPTIONS_INIT;
     options.workers = 1;
     options.log_level = TRP_LOG_ERROR;
     trp_err err = trp_protocol_register(&protocol);
     err = err == TRP_OK ? trp_system_new("demo", &options, &demo->system) : err;
-    threads.kind = TRP_DISPATCHER_BLOCKING;
-    threads.throughput = 1; /* the article: one message, then the next actor */
-    threads.threads_min = threads.threads_max = demo->threads;
-    threads.keep_alive_ms = threads.shutdown_timeout_ms = KEEP_ALIVE_MS;
-    return err == TRP_OK ? trp_dispatcher_register(demo->system, "demo", &threads) : err;
+    err = err == TRP_OK ? trpi_demo_threads_new(demo->stage, job_run, demo, &demo->executor) : err;
+    err = err == TRP_OK ? trpi_demo_threads_set(demo->executor, demo->threads + demo->added) : err;
+    dispatcher.kind = TRP_DISPATCHER_CUSTOM;
+    dispatcher.throughput = 1; /* the article: one message, then the next actor */
+    dispatcher.execute = trpi_demo_threads_push;
+    dispatcher.arg = demo->executor;
+    return err == TRP_OK ? trp_dispatcher_register(demo->system, "demo", &dispatcher) : err;
 }
 
 void
 trpi_demo_end(trpi_demo *demo)
 {
     atomic_store_explicit(&demo->stopping, true, memory_order_relaxed);
-    trp_system_free(demo->system); /* waits for the turns, which hurry */
+    if (demo->system != NULL && trp_system_stop(demo->system, STOP_MS) != TRP_OK) {
+        trpi_demo_trace(demo, 'W', "an actor does not end: its turn is waited for");
+    }
+    trpi_demo_threads_free(demo->executor); /* they have run the actors to their end */
+    demo->executor = NULL;
+    trp_system_free(demo->system);
     demo->system = NULL;
     trpi_demo_scan_end(demo);
 }
@@ -222,13 +222,12 @@ play_start(trpi_demo *demo, trpi_demo_name first, trpi_demo_name last)
     demo->is_over = false;
     demo->step_at_ns = trpi_world_mono_ns(demo->world) + STEP_NS;
     demo->pause_until_ns = 0;
-    atomic_store_explicit(&demo->threads_next, 0, memory_order_relaxed);
     atomic_store_explicit(&demo->stopping, false, memory_order_relaxed);
-    trpi_stage_reset(demo->stage, demo->threads, trpi_world_mono_ns(demo->world));
+    trpi_stage_reset(demo->stage, demo->threads + demo->added, trpi_world_mono_ns(demo->world));
     trp_err err = system_make(demo);
     for (trpi_demo_name name = first; name <= last && err == TRP_OK; name++) {
         trpi_demo_trace(demo, 'T', "%s begins: %u threads", trpi_demo_list[name].name,
-                        demo->threads);
+                        demo->threads + demo->added);
         err = trpi_demo_play(demo, name);
     }
     if (err != TRP_OK) {
@@ -246,6 +245,7 @@ trpi_demo_start(trpi_demo *demo, trpi_demo_name name, uint32_t threads, uint32_t
     trpi_demo_end(demo);
     demo->name = name;
     demo->threads = threads;
+    demo->added = 0;
     demo->steps = steps;
     demo->play = name < TRPI_DEMO_PLAYS ? name : 0;
     return play_start(demo, demo->play, name == TRPI_DEMO_ALL ? TRPI_DEMO_PLAYS - 1 : demo->play);
@@ -259,6 +259,45 @@ trpi_demo_stop(trpi_demo *demo)
         atomic_store_explicit(&demo->stopping, true, memory_order_relaxed);
     }
     demo->pause_until_ns = 0;
+}
+
+/* Something of the run is still to be done. */
+static bool
+is_running(const trpi_demo *demo)
+{
+    bool is_last = demo->name != TRPI_DEMO_SEQUENCE || demo->play + 1 == TRPI_DEMO_PLAYS;
+    return demo->system != NULL && !(demo->is_over && (is_stopping(demo) || is_last));
+}
+
+/* Have so many threads beyond the first ones. */
+static trp_err
+added_set(trpi_demo *demo, uint32_t added)
+{
+    uint32_t count = demo->threads + added;
+    bool is_more = added > demo->added;
+    trp_err err = trpi_demo_threads_set(demo->executor, count);
+    if (err == TRP_OK) {
+        demo->added = added;
+        trpi_demo_trace(demo, 'T', "task %s: %u threads", is_more ? "added" : "removed", count);
+    }
+    return err;
+}
+
+trp_err
+trpi_demo_task_add(trpi_demo *demo)
+{
+    return !is_running(demo) ? TRP_ESTATE
+           : demo->threads + demo->added == TRPI_STAGE_THREADS_MAX
+               ? TRP_ELIMIT
+               : added_set(demo, demo->added + 1);
+}
+
+trp_err
+trpi_demo_task_remove(trpi_demo *demo)
+{
+    return !is_running(demo)  ? TRP_ESTATE
+           : demo->added == 0 ? TRP_ELIMIT
+                              : added_set(demo, demo->added - 1);
 }
 
 /* A run of a sequence goes on with the next play, after a pause. */
@@ -316,6 +355,5 @@ trpi_demo_state(const trpi_demo *demo)
     if (is_stopping(demo)) {
         return demo->is_over ? "stopped" : "stopping";
     }
-    bool is_last = demo->name != TRPI_DEMO_SEQUENCE || demo->play + 1 == TRPI_DEMO_PLAYS;
-    return demo->is_over && is_last ? "done" : "running";
+    return is_running(demo) ? "running" : "done";
 }

@@ -143,6 +143,21 @@ trpi_stage_reset(trpi_stage *stage, uint32_t threads, uint64_t now_ns)
     pthread_mutex_unlock(&stage->lock);
 }
 
+void
+trpi_stage_threads_set(trpi_stage *stage, uint32_t threads)
+{
+    trpi_assert(threads > 0 && threads <= TRPI_STAGE_THREADS_MAX);
+    pthread_mutex_lock(&stage->lock);
+    for (uint32_t i = threads; i < stage->figures.threads; i++) {
+        trpi_assert(stage->threads[i].actor == TRPI_STAGE_NOBODY);
+    }
+    for (uint32_t i = stage->figures.threads; i < threads; i++) {
+        stage->threads[i] = (stage_thread){ .actor = TRPI_STAGE_NOBODY };
+    }
+    stage->figures.threads = threads;
+    pthread_mutex_unlock(&stage->lock);
+}
+
 trp_err
 trpi_stage_actor_add(trpi_stage *stage, const char *name, trpi_stage_kind kind, uint32_t *ret_index)
 {

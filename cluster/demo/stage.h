@@ -54,6 +54,8 @@ void trpi_stage_free(trpi_stage *stage); /* NULL is fine */
 
 /* Forget all, and begin with so many threads, from 1 to TRPI_STAGE_THREADS_MAX. */
 void trpi_stage_reset(trpi_stage *stage, uint32_t threads, uint64_t now_ns);
+/* From now on there are so many threads. One that goes is idle. */
+void trpi_stage_threads_set(trpi_stage *stage, uint32_t threads);
 /* Add an actor; gives its index, from 0 on. Errors: TRP_ELIMIT: TRPI_STAGE_ACTORS_MAX are there. */
 trp_err trpi_stage_actor_add(trpi_stage *stage, const char *name, trpi_stage_kind kind,
                              uint32_t *ret_index);

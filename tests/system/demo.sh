@@ -48,7 +48,7 @@ ended an_interrupted_one_130 "$once" 130
 # ---- the page: for whom
 command -v curl >/dev/null || skip "curl is not installed (deploy/bootstrap --tests)"
 code() { curl -sS --max-time 30 -o "$work/out" -w '%{http_code}' "$@" 2>"$work/err"; }
-background bash -c 'exec "$0" demo --pace 100ms >"$1"' "$troupe" "$work/page.log"
+background bash -c 'exec "$0" demo --pace 300ms >"$1"' "$troupe" "$work/page.log"
 page=$started
 check it_prints_an_address wait_until 60 grep -q '^http://127.0.0.1:[0-9]*/#key=[0-9a-f]\{32\}$' "$work/page.log"
 address=$(cat "$work/page.log") url=${address%/#*} key=${address##*=}
@@ -70,9 +70,22 @@ is a_demo_has_a_name "$(code "${with[@]}" -d 'demo=none&threads=1&steps=1' "$url
 is threads_have_a_limit "$(code "${with[@]}" -d 'demo=all&threads=65&steps=1' "$url/start")" 400
 is it_begins "$(code "${with[@]}" -d 'demo=map-reduce&threads=2&steps=64' "$url/start")" 200
 is one_runs_at_a_time "$(code "${with[@]}" -d 'demo=all&threads=2&steps=64' "$url/start")" 409
+# UJ-44: Add Task and Remove Task
+is only_added_ones_are_removed "$(code "${with[@]}" -d '' "$url/remove-task")" 409
+has it_says_that_none_was_added "none was added"
+is a_task_is_added "$(code "${with[@]}" -d '' "$url/add-task")" 200
+is a_task_is_no_get "$(code "${with[@]}" "$url/add-task")" 405
+is a_foreign_page_adds_none "$(code "${with[@]}" -H 'Origin: http://evil.example' -d '' "$url/add-task")" 403
+is three_threads_are_there "$(code "${with[@]}" "$url/state")" 200
+has one_of_them_was_added '"added":1'
+has the_state_has_three '"threads":3'
+is it_is_removed_again "$(code "${with[@]}" -d '' "$url/remove-task")" 200
+threads() { code "${with[@]}" "$url/state" >/dev/null && grep -qF "\"threads\":$1," "$work/out"; }
+check it_ends_after_its_turn wait_until 60 threads 2
 state() { code "${with[@]}" "$url/state" >/dev/null && grep -qF "\"state\":\"$1\"" "$work/out"; }
 is it_stops "$(code "${with[@]}" -d '' "$url/stop")" 200
 check it_has_stopped wait_until 60 state stopped
+is a_task_belongs_to_a_run "$(code "${with[@]}" -d '' "$url/add-task")" 409
 is what_is_no_request_is_refused "$(code --http1.0 "$url/")" 400
 expect a_taken_port_69 69 demo --port "${url##*:}"
 
@@ -116,6 +129,13 @@ if [ -z "$sanitizer" ] && command -v chromium >/dev/null && browse; then
     press start_is_pressed_without_a_mouse start
     sees seven_threads "document.querySelectorAll('#stage .thread').length === 7 && document.querySelectorAll('#bars li').length === 7"
     sees all_actors "document.querySelectorAll('#stage .actor').length === 34"
+    # UJ-44
+    sees none_can_be_removed_yet "document.querySelector('#remove-task').disabled && !document.querySelector('#add-task').disabled"
+    press add_task_is_pressed_without_a_mouse add-task
+    sees eight_threads "document.querySelectorAll('#stage .thread').length === 8 && document.querySelectorAll('#bars li').length === 8"
+    sees the_trace_has_the_task "/ T \\[main\\] - task added: 8 threads/.test(document.querySelector('#lines').textContent)"
+    press remove_task_is_pressed_without_a_mouse remove-task
+    sees seven_threads_again "document.querySelectorAll('#stage .thread').length === 7 && document.querySelector('#remove-task').disabled"
     # UJ-46
     sees threads_are_busy "document.querySelectorAll('#stage .thread.busy').length > 0 && document.querySelectorAll('#stage .actor.busy').length > 0"
     # UJ-46
@@ -143,6 +163,8 @@ if [ -z "$sanitizer" ] && command -v chromium >/dev/null && browse; then
     sees they_are "getComputedStyle(document.querySelector('#stage .actor')).fillOpacity === '0.35'"
     press stop_is_pressed stop
     sees it_has_stopped_there "/stopped/.test(document.querySelector('#which').innerText) && !document.querySelector('#start').disabled"
+    # UJ-44
+    sees tasks_wait_for_a_run "document.querySelector('#add-task').disabled && document.querySelector('#remove-task').disabled"
     sees nothing_waits "/^0 messages/.test(document.querySelector('#waiting').innerText)"
     for width in 400 2000; do
         must "a_window_of_$width" size $width 900

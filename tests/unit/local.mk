@@ -426,7 +426,8 @@ tests_unit_demo_demo_tests_LDADD = $(unit_ldadd)
 tests_unit_demo_demo_tests_SOURCES = \
 	tests/unit/demo/http_test.c \
 	tests/unit/demo/run_test.c \
-	tests/unit/demo/stage_test.c
+	tests/unit/demo/stage_test.c \
+	tests/unit/demo/threads_test.c
 
 check_PROGRAMS += tests/unit/multinode/multinode_tests
 tests_unit_multinode_multinode_tests_LDADD = $(unit_ldadd)

@@ -33,12 +33,14 @@ function controls(now) {
     if (!filled) {
         by('demo').replaceChildren(...now.demos.map(([name, text]) => new Option(`${name}: ${text}`, name)));
         by('demo').value = now.demo || now.demos[0][0];
-        by('threads').value = now.demo ? now.threads : now.threadsNext;
+        by('threads').value = now.demo ? now.threads - now.added : now.threadsNext;
         filled = true;
     }
     const runs = now.state === 'running' || now.state === 'stopping';
     by('start').disabled = runs;
     by('stop').disabled = now.state !== 'running';
+    by('add-task').disabled = !runs || now.threads >= by('threads').max;
+    by('remove-task').disabled = !runs || now.added === 0;
     by('threads').disabled = by('steps').disabled = by('demo').disabled = runs;
     by('which').textContent = now.demo ? `${now.demo}: ${now.state}, step ${now.step} of ${now.steps}` : 'nothing was started';
 }
@@ -135,6 +137,8 @@ by('controls').addEventListener('submit', (event) => {
     tell('/start', { demo: by('demo').value, threads: by('threads').value, steps: 2 ** by('steps').value });
 });
 by('stop').addEventListener('click', () => tell('/stop', {}));
+by('add-task').addEventListener('click', () => tell('/add-task', {}));
+by('remove-task').addEventListener('click', () => tell('/remove-task', {}));
 by('steps').addEventListener('input', () => { by('steps-value').textContent = `${2 ** by('steps').value} steps`; });
 by('redistribute').addEventListener('click', () => {
     const count = by('stage').querySelectorAll('.actor').length;

@@ -170,6 +170,52 @@ the_steps_end_a_run(void)
     demo_close();
 }
 
+/* UJ-44: Add Task and Remove Task while it runs: only added ones are removed, one past the limit is
+ * refused, and nothing of it is there when nothing runs. */
+static void
+tasks_are_added_and_only_added_ones_removed(void)
+{
+    trpi_stage_figures figures;
+    demo_open(TRPI_DEMO_PACE_MS_MAX);
+    UNIT_EQUAL(trpi_demo_task_add(&demo), TRP_ESTATE);
+    UNIT_EQUAL(trpi_demo_task_remove(&demo), TRP_ESTATE);
+    uint32_t base = TRPI_STAGE_THREADS_MAX - 2;
+    UNIT_REQUIRE(trpi_demo_start(&demo, TRPI_DEMO_ALL, base, 10) == TRP_OK);
+    UNIT_EQUAL(trpi_demo_task_remove(&demo), TRP_ELIMIT);
+    UNIT_EQUAL(trpi_demo_task_add(&demo), TRP_OK);
+    UNIT_EQUAL(trpi_demo_task_add(&demo), TRP_OK);
+    UNIT_EQUAL(trpi_demo_task_add(&demo), TRP_ELIMIT);
+    trpi_stage_figures_get(demo.stage, &figures);
+    UNIT_EQUAL(figures.threads, TRPI_STAGE_THREADS_MAX);
+    UNIT_TRUE(line_with("task added: 64 threads")[0] != '\0');
+    UNIT_EQUAL(trpi_demo_task_remove(&demo), TRP_OK);
+    UNIT_EQUAL(trpi_demo_task_remove(&demo), TRP_OK);
+    UNIT_EQUAL(trpi_demo_task_remove(&demo), TRP_ELIMIT);
+    UNIT_TRUE(line_with("task removed: 62 threads")[0] != '\0');
+    trpi_demo_stop(&demo);
+    UNIT_WAIT(is_state("stopped"), DEADLINE_MS);
+    UNIT_WAIT((trpi_stage_figures_get(demo.stage, &figures), figures.threads == base), DEADLINE_MS);
+    UNIT_EQUAL(trpi_demo_task_add(&demo), TRP_ESTATE);
+    demo_close();
+}
+
+/* UJ-44: a sequence keeps its added threads from play to play; the next start has none. */
+static void
+a_sequence_keeps_added_tasks(void)
+{
+    trpi_stage_figures figures;
+    demo_open(1);
+    UNIT_REQUIRE(trpi_demo_start(&demo, TRPI_DEMO_SEQUENCE, 2, TRPI_STAGE_STEPS_MAX) == TRP_OK);
+    UNIT_EQUAL(trpi_demo_task_add(&demo), TRP_OK);
+    UNIT_WAIT(is_state("done"), DEADLINE_MS);
+    UNIT_TRUE(line_with("virus-scan begins: 3 threads")[0] != '\0');
+    UNIT_REQUIRE(trpi_demo_start(&demo, TRPI_DEMO_MAP_REDUCE, 2, TRPI_STAGE_STEPS_MAX) == TRP_OK);
+    trpi_stage_figures_get(demo.stage, &figures);
+    UNIT_EQUAL(figures.threads, 2);
+    UNIT_EQUAL(demo.added, 0);
+    demo_close();
+}
+
 /* 200 actors of the count-down are the limit; with other plays there is no room for one more. */
 static void
 a_full_stage_is_told(void)
@@ -192,5 +238,7 @@ UNIT(the_scan_finds_what_is_suspicious)
 UNIT(all_play_together_and_in_turn)
 UNIT(a_stopped_run_ends_and_another_may_begin)
 UNIT(the_steps_end_a_run)
+UNIT(tasks_are_added_and_only_added_ones_removed)
+UNIT(a_sequence_keeps_added_tasks)
 UNIT(a_full_stage_is_told)
 UNIT_END

@@ -119,6 +119,31 @@ rates_and_shares_are_of_the_last_second(void)
     trpi_stage_free(stage);
 }
 
+/* UJ-44: threads that come are idle, and those that stay keep their turn and their share. */
+static void
+threads_come_and_go(void)
+{
+    trpi_stage *stage = stage_of(1, 1);
+    trpi_stage_sent(stage, TRPI_STAGE_OUTSIDE, 0);
+    trpi_stage_turn_begin(stage, 0, TRPI_STAGE_OUTSIDE, 0, 0);
+    trpi_stage_threads_set(stage, TRPI_STAGE_THREADS_MAX);
+    trpi_stage_step(stage, SECOND);
+    cJSON *json = written(stage, 0, 0);
+    const cJSON *list = member(json, "threadList");
+    UNIT_EQUAL(cJSON_GetArraySize(list), (int)TRPI_STAGE_THREADS_MAX);
+    UNIT_EQUAL(number_at(cJSON_GetArrayItem(list, 0), 0), 0);
+    UNIT_EQUAL(number_at(cJSON_GetArrayItem(list, 0), 1), 1000);
+    UNIT_EQUAL(number_at(cJSON_GetArrayItem(list, (int)TRPI_STAGE_THREADS_MAX - 1), 0), -1);
+    cJSON_Delete(json);
+    trpi_stage_threads_set(stage, 1);
+    trpi_stage_turn_end(stage, 0, SECOND);
+    json = written(stage, 0, 0);
+    UNIT_EQUAL(cJSON_GetArraySize(member(json, "threadList")), 1);
+    UNIT_EQUAL(number_at(cJSON_GetArrayItem(member(json, "threadList"), 0), 0), -1);
+    cJSON_Delete(json);
+    trpi_stage_free(stage);
+}
+
 /* UJ-32: "HH:MM:SS.mmm T [thread] - text", and nothing in it that JSON or a terminal minds. */
 static void
 a_line_of_the_trace_has_the_form_of_the_article(void)
@@ -241,6 +266,7 @@ the_past_is_there_at_any_length(void)
 UNIT_BEGIN("demo_stage")
 UNIT(a_message_is_a_link_until_a_thread_takes_it)
 UNIT(rates_and_shares_are_of_the_last_second)
+UNIT(threads_come_and_go)
 UNIT(a_line_of_the_trace_has_the_form_of_the_article)
 UNIT(the_trace_keeps_the_latest_lines)
 UNIT(at_most_200_actors_are_there)
