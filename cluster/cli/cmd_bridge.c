@@ -20,7 +20,8 @@
 
 typedef struct way {
     int from, to;
-    bool ended; /* nothing more comes */
+    bool ended;  /* nothing more comes */
+    bool broken; /* what has come cannot be written */
     size_t count, sent;
     char bytes[PIECE_BYTES];
 } way;
@@ -52,6 +53,7 @@ way_write(way *w)
     size_t left = w->count - w->sent;
     ssize_t sent = write(w->to, w->bytes + w->sent, left < OUT_BYTES ? left : OUT_BYTES);
     if (sent < 0) {
+        w->broken = errno != EINTR && errno != EAGAIN;
         return errno == EINTR || errno == EAGAIN ? 0 : errno;
     }
     w->sent += (size_t)sent;
@@ -73,11 +75,10 @@ first_write(trpi_cli *cli)
 }
 
 static int
-fail_broken(trpi_cli *cli, int error)
+fail_broken(trpi_cli *cli, int code, int error)
 {
     trpi_cli_disconnect(cli);
-    return error == EPIPE ? 0
-                          : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "bridge: %s", strerror(error));
+    return error == EPIPE ? 0 : trpi_cli_fail(code, "bridge: %s", strerror(error));
 }
 
 /* One round: wait, then read and write what can be. Returns an errno. */
@@ -123,6 +124,9 @@ lines_carry(trpi_cli *cli)
     static way in, out; /* zeroed; too large for the stack */
     bool shut = false, reset = false;
     int error = first_write(cli);
+    if (error != 0) {
+        return fail_broken(cli, TRPI_CTL_EXIT_OUTPUT, error);
+    }
     in.from = STDIN_FILENO;
     in.to = out.from = cli->fd;
     out.to = STDOUT_FILENO;
@@ -134,7 +138,7 @@ lines_carry(trpi_cli *cli)
         }
     }
     if (error != 0) {
-        return fail_broken(cli, error);
+        return fail_broken(cli, out.broken ? TRPI_CTL_EXIT_OUTPUT : TRPI_CTL_EXIT_INTERNAL, error);
     }
     trpi_cli_disconnect(cli);
     return shut && !reset

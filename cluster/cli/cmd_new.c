@@ -13,7 +13,6 @@
 #include "cluster/cli/cli.h"
 #include "cluster/cli/new_files.h"
 
-enum { EXIT_WRITE = 74 }; /* sysexits: the project could not be written */
 #define FILE_BYTES_MAX (TRPI_NEW_NAME_BYTES_MAX + 24u)
 #define PATH_BYTES_MAX (TRPI_NEW_NAME_BYTES_MAX + FILE_BYTES_MAX + 2u)
 
@@ -85,9 +84,10 @@ project_write(const trpi_new_project *project, bool dry_run)
     trpi_buffer_fini(&text);
     if (error != 0 || err != TRP_ENOENT) {
         project_remove(project, index);
-        return error != 0 ? trpi_cli_fail(EXIT_WRITE, "%s: %s; nothing is left of the project",
-                                          path, strerror(error))
-                          : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+        return error != 0
+                   ? trpi_cli_fail(TRPI_CTL_EXIT_OUTPUT, "%s: %s; nothing is left of the project",
+                                   path, strerror(error))
+                   : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
     for (index = 0; file_make(project, index, path, &text, &err); index++) {
         (void)puts(path);
@@ -133,7 +133,7 @@ trpi_cli_run_new(trpi_cli *cli)
     if (lstat(project.name, &stat) == 0 || (!dry_run && mkdir(project.name, 0777) != 0)) {
         int error = errno;
         bool exists = lstat(project.name, &stat) == 0;
-        return trpi_cli_fail(EXIT_WRITE, "%s: %s", project.name,
+        return trpi_cli_fail(TRPI_CTL_EXIT_OUTPUT, "%s: %s", project.name,
                              exists ? "there is something of that name; choose another name or "
                                       "another directory"
                                     : strerror(error));

@@ -18,7 +18,7 @@
 #include "cluster/cli/archive.h"
 #include "cluster/cli/cli.h"
 
-enum { EXIT_WRITE = 74, FILES_MAX = 1000, PATH_BYTES_MAX = 4096, NAME_BYTES_MAX = 63 };
+enum { FILES_MAX = 1000, PATH_BYTES_MAX = 4096, NAME_BYTES_MAX = 63 };
 #define SYMBOL "trp_bootable_v1"
 
 typedef struct packing {
@@ -124,7 +124,7 @@ archive_write(packing *p, const char *path)
     struct stat stat;
     FILE *file = fopen(path, "wbxe");
     if (file == NULL) {
-        return trpi_cli_fail(EXIT_WRITE, "%s: %s", path, strerror(errno));
+        return trpi_cli_fail(TRPI_CTL_EXIT_OUTPUT, "%s: %s", path, strerror(errno));
     }
     int64_t time_s = lstat(p->directory, &stat) == 0 ? stat.st_mtime : 0;
     trpi_archive_begin(&p->archive, file, time_s);
@@ -138,7 +138,7 @@ archive_write(packing *p, const char *path)
     bool whole = trpi_archive_end(&p->archive);
     whole = fclose(file) == 0 && whole;
     if (code == 0 && !whole) {
-        code = trpi_cli_fail(EXIT_WRITE, "%s: it could not be written whole", path);
+        code = trpi_cli_fail(TRPI_CTL_EXIT_OUTPUT, "%s: it could not be written whole", path);
     }
     if (code != 0) {
         (void)unlink(path);

@@ -19,7 +19,6 @@
 static const char *const asked[] = { "version", "status", "members",     "why",    "peers",
                                      "reach",   "doctor", "config",      "shards", "singleton",
                                      "topics",  "tree",   "deadletters", "logs" };
-enum { EXIT_WRITE = 74 }; /* sysexits: the file could not be written */
 #define ASKED_COUNT (sizeof asked / sizeof asked[0])
 
 /* Ask the node, and put its answer in, or the exit code of the failure. */
@@ -62,7 +61,7 @@ report_write(trpi_cli *cli, FILE *file, const char *directory, time_t now)
     for (size_t i = 0; i < ASKED_COUNT; i++) {
         answer_add(cli, &archive, directory, asked[i]);
     }
-    return trpi_archive_end(&archive) && fflush(file) == 0 ? 0 : EXIT_WRITE;
+    return trpi_archive_end(&archive) && fflush(file) == 0 ? 0 : TRPI_CTL_EXIT_OUTPUT;
 }
 
 int
@@ -84,14 +83,14 @@ trpi_cli_run_report(trpi_cli *cli)
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (file == NULL) {
-        return trpi_cli_fail(EXIT_WRITE, "%s: %s", part, strerror(errno));
+        return trpi_cli_fail(TRPI_CTL_EXIT_OUTPUT, "%s: %s", part, strerror(errno));
     }
     code = report_write(cli, file, directory, now);
     bool closed = fclose(file) == 0;
     if (code == 0 && (!closed || rename(part, path) != 0)) {
-        code = EXIT_WRITE;
+        code = TRPI_CTL_EXIT_OUTPUT;
     }
-    if (code == EXIT_WRITE) {
+    if (code == TRPI_CTL_EXIT_OUTPUT) {
         (void)trpi_cli_fail(code, "%s could not be written: %s", path, strerror(errno));
     }
     if (code != 0) {

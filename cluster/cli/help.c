@@ -75,8 +75,9 @@ trpi_cli_help_all(FILE *stream)
     (void)fputs("\nDurations: 500ms, 5s, 2m. Data goes to stdout, all else to stderr.\n"
                 "Exit codes: 0 done or yes, 1 no, 64 usage, 65 bad data, 68 no such member or "
                 "actor, 69 no node,\n"
-                "            70 internal, 75 timed out, 76 this node was downed, 77 not permitted, "
-                "78 configuration\n"
+                "            70 internal, 74 output cannot be written, 75 timed out, 76 this node "
+                "was downed,\n"
+                "            77 not permitted, 78 configuration\n"
                 "More: troupe help COMMAND\n",
                 stream);
 }

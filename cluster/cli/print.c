@@ -4,7 +4,7 @@
  *          the same everywhere; numbers and ages are human in tables and raw in JSON.
  * Must hold.
  *   print-W1  No escape code leaves when stdout is no terminal, unless --color=always asked for it.
- *   print-W2  A closed pipe ends the program with 0 (main.c), any other write error with 70: also
+ *   print-W2  A closed pipe ends the program with 0 (main.c), any other write error with 74: also
  *       one that stdio met before the last flush.
  * Tests.   tests/unit/cli/options_test.c, tests/system/cli.sh
  */
@@ -60,7 +60,7 @@ trpi_cli_flush(void)
     } else {
         (void)fprintf(stderr, "troupe: cannot write: %s\n", strerror(errno));
     }
-    _exit(TRPI_CTL_EXIT_INTERNAL);
+    _exit(TRPI_CTL_EXIT_OUTPUT);
 }
 
 static bool

@@ -392,7 +392,7 @@ once_run(program *p, const sigset_t *mask)
         state = trpi_demo_state(&p->demo);
     }
     if (ferror(stdout)) {
-        return demo_fail(TRPI_CTL_EXIT_INTERNAL, "cannot write to standard output", "");
+        return demo_fail(TRPI_CTL_EXIT_OUTPUT, "cannot write to standard output", "");
     }
     return ended                        ? 130
            : strcmp(state, "done") == 0 ? 0
@@ -417,7 +417,7 @@ page_serve(program *p, const sigset_t *mask)
                    trpi_world_random(p->demo.world), trpi_world_random(p->demo.world));
     (void)printf("http://%s/#key=%s\n", p->host, p->key);
     if (fflush(stdout) != 0) {
-        return demo_fail(TRPI_CTL_EXIT_INTERNAL, "cannot write to standard output", "");
+        return demo_fail(TRPI_CTL_EXIT_OUTPUT, "cannot write to standard output", "");
     }
     (void)fputs("troupe demo: open this address in a browser; Ctrl-C ends it\n", stderr);
     if (p->name != TRPI_DEMO_NAMES) { /* an error is on the page, in the trace */
@@ -459,14 +459,14 @@ list_print(void)
     for (uint32_t i = 0; i < TRPI_DEMO_NAMES; i++) {
         (void)printf("%-18s %s\n", trpi_demo_list[i].name, trpi_demo_list[i].text);
     }
-    return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
+    return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_OUTPUT;
 }
 
 int
 trp_demo_main(int argc, char **argv)
 {
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        return fputs(help, stdout) >= 0 && fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
+        return fputs(help, stdout) >= 0 && fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_OUTPUT;
     }
     program *p = trpi_alloc(sizeof *p);
     if (p == NULL) {

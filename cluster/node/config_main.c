@@ -155,7 +155,7 @@ reference_show(void)
                 stdout);
     (void)fputs(text, stdout);
     trp_config_text_free(text);
-    return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
+    return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_OUTPUT;
 }
 
 /* A node starts also with a name that does not resolve, and keeps resolving it: print a note, since
@@ -251,5 +251,5 @@ trp_config_main(int argc, char **argv)
     }
     rc = check ? config_check(config, &options) : config_show(config, &options);
     trpi_config_free(config);
-    return fflush(stdout) == 0 ? rc : TRPI_CTL_EXIT_INTERNAL;
+    return fflush(stdout) == 0 ? rc : TRPI_CTL_EXIT_OUTPUT;
 }

@@ -46,6 +46,7 @@ enum trpi_ctl_exit {
     TRPI_CTL_EXIT_NOT_FOUND = 68, /* no such member, actor path */
     TRPI_CTL_EXIT_UNREACHABLE = 69, /* no node; cannot bind; already running */
     TRPI_CTL_EXIT_INTERNAL = 70,
+    TRPI_CTL_EXIT_OUTPUT = 74,  /* what was asked for cannot be written: standard output, a file */
     TRPI_CTL_EXIT_TIMEOUT = 75, /* may be retried; the text names what was pending */
     TRPI_CTL_EXIT_DOWNED = 76,  /* node: downed or removed by the others */
     TRPI_CTL_EXIT_PERMISSION = 77,

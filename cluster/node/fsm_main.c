@@ -59,7 +59,7 @@ definition_print(const trp_fsm_definition *definition)
     (void)trp_fsm_dot(definition, text, bytes);
     bool is_written = fputs(text, stdout) >= 0 && fflush(stdout) == 0;
     trpi_free(text);
-    return is_written ? 0 : fsm_fail(TRPI_CTL_EXIT_INTERNAL, "cannot write to standard output", "");
+    return is_written ? 0 : fsm_fail(TRPI_CTL_EXIT_OUTPUT, "cannot write to standard output", "");
 }
 
 int
@@ -67,7 +67,7 @@ trp_fsm_main(int argc, char **argv)
 {
     char symbol[SYMBOL_BYTES];
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        return fputs(help, stdout) >= 0 && fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
+        return fputs(help, stdout) >= 0 && fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_OUTPUT;
     }
     if (argc != 4 || strcmp(argv[1], "dot") != 0) {
         (void)fputs(help, stderr);

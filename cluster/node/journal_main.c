@@ -540,7 +540,7 @@ verb_run(command *c, const trpi_config *config, size_t verb)
     code = verbs[verb].run(c);
     c->driver->close(c->driver->arg);
     if (fflush(stdout) != 0 && code == 0) {
-        code = journal_fail(TRPI_CTL_EXIT_INTERNAL, "the output could not be written");
+        code = journal_fail(TRPI_CTL_EXIT_OUTPUT, "the output could not be written");
     }
     return code;
 }

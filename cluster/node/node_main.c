@@ -491,7 +491,7 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
     }
     if (flags.help) {
         (void)printf("usage: %s [OPTION]...\n%s", argc > 0 ? argv[0] : "node", help);
-        return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
+        return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_OUTPUT;
     }
     if (!TRPI_SIZED_COPY(options, &given, fault_trap)) {
         (void)fputs("troupe: the size of trp_node_options is not one of a release, or a newer "

@@ -128,6 +128,7 @@ check its_actors_are_gone wait_until 60 is_gone
 
 bridge_open stopped 8
 hears another_one_comes stopped '"event":"ready"'
+expect what_cannot_be_written_is_74 74 bash -c '"$0" bridge </dev/null >/dev/full' "$troupe"
 expect its_actor_is_stopped 0 "$troupe" stop /user/stopped --yes
 ends_with a_stopped_bridge stopped 69
 has it_says_why "the node ended the bridge" "$work/stopped.err"

@@ -29,8 +29,8 @@ expect flags_behind_a_command_of_the_library 0 "$troupe" config show system -s o
 has system_behind_it_is_taken "system = other"
 expect output_before_a_command_of_the_library 0 "$troupe" -o json config show system
 is_json output_before_it_is_taken
-expect full_disk 70 bash -c '"$0" config show >/dev/full' "$troupe"
-expect closed_stdout 70 bash -c '"$0" help >&-' "$troupe"
+expect full_disk 74 bash -c '"$0" config show >/dev/full' "$troupe"
+expect closed_stdout 74 bash -c '"$0" help >&-' "$troupe"
 expect wrong_twin_in_the_environment 64 env TROUPE_TIMEOUT=five "$troupe" members
 has wrong_twin_is_named "TROUPE_TIMEOUT takes a duration" "$work/err"
 expect version 0 "$troupe" --version
@@ -184,7 +184,7 @@ expect tree_there 0 one tree "$B/user" -o name
 has tree_there_has_paths "/user/counter"
 expect tree_of_a_member 0 one tree "127.0.0.1:$port2" --depth 1
 expect tree_of_no_member 68 one tree 127.0.0.1:1
-expect closed_stdout_is_no_socket 70 bash -c '"$0" --socket "$1" members >&-' "$troupe" "$work/1.sock"
+expect closed_stdout_is_no_socket 74 bash -c '"$0" --socket "$1" members >&-' "$troupe" "$work/1.sock"
 printf 'a\0b' >"$work/zero"
 expect byte_0_is_no_text 65 one send /user/counter - <"$work/zero"
 for words in "events --snapshot --count 1" cluster-status "ping /user/echo"; do

@@ -500,6 +500,29 @@ expect wait_role_refuses_a_number_of_more_than_32_bits 64 good wait --role db=42
 expect wait_gone_of_a_foreign_address 64 good wait --gone akka.tcp://demo@10.0.0.3:2552
 has wait_gone_did_you_mean "did you mean 'troupe.tcp://demo@10.0.0.3:2552'?" "$work/err"
 
+# ---- what cannot be written: a full and a closed descriptor, of each command that prints
+unwritten() { # NAME COMMAND...
+    local name=$1
+    shift
+    expect "${name}_on_a_full_disk" 74 bash -c '"$@" >/dev/full' - "$@"
+    has "${name}_on_a_full_disk_says_so" "cannot write" "$work/err"
+    expect "${name}_on_a_closed_stdout" 74 bash -c '"$@" >&-' - "$@"
+}
+asked=(members "members -o json" "members --watch=600" status why "member-status $B" topics singleton shards doctor metrics top deadletters \
+    "deadletters -f" logs reach events "ask /user/a x" "ping /user/a -c 1" peers fault tree "down 10.0.0.3:2552 --dry-run" "entity order 4711" dashboard)
+[ -z "$sanitizer" ] || asked=("${asked[@]:0:3}")
+for words in "${asked[@]}"; do
+    # shellcheck disable=SC2086
+    unwritten "${words//[^a-z]/_}" "$troupe" --socket "$work/good.sock" $words
+done
+local_ones=("config show" "demo --list" help "help members" version "completion bash" "config show --reference" "config --help" "cert --help" "cookie gen" "journal --help" \
+    "node --help" "dev --help" "fsm --help" "sim --nodes 3 --until 1s" "top --help")
+[ -z "$sanitizer" ] || local_ones=("${local_ones[@]:0:3}")
+for words in "${local_ones[@]}"; do
+    # shellcheck disable=SC2086
+    unwritten "${words//[^a-z]/_}" "$troupe" $words
+done
+
 # ---- a broken node
 expect node_closes 69 bad members
 expect node_hangs 75 bad status --timeout 100ms

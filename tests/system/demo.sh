@@ -36,7 +36,7 @@ expect two_names_64 64 demo countdown all
 expect an_unknown_option_64 64 demo countdown --fast
 expect a_missing_tree_64 64 demo virus-scan --directory "$work/none"
 expect once_needs_a_name_64 64 demo --once
-expect closed_stdout 70 bash -c '"$0" demo countdown --once --pace 1ms >/dev/full' "$troupe"
+expect closed_stdout 74 bash -c '"$0" demo countdown --once --pace 1ms >/dev/full' "$troupe"
 "$troupe" __complete demo "" >"$work/out"
 has completion_knows_the_names producer-consumer
 background bash -c 'exec "$0" demo map-reduce --once --pace 10s >"$1"' "$troupe" "$work/once.log"

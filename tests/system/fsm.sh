@@ -29,5 +29,5 @@ expect a_name_that_is_none_in_c 64 "$troupe" fsm dot "$object" 'bunch er'
 expect no_verb 64 "$troupe" fsm
 expect another_verb 64 "$troupe" fsm draw "$object" buncher
 expect help 0 "$troupe" fsm --help
-expect closed_stdout 70 bash -c '"$0" fsm dot "$1" buncher >/dev/full' "$troupe" "$object"
+expect closed_stdout 74 bash -c '"$0" fsm dot "$1" buncher >/dev/full' "$troupe" "$object"
 test_end
