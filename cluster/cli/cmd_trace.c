@@ -20,7 +20,7 @@ typedef struct hop {
     const char *span, *parent; /* parent "": none */
     const char *actor, *type, *member;
     uint64_t time_ns;
-    double net_ns, wait_ns, run_ns;
+    double net_ns, wait_ns, run_ns, attempt; /* attempt 0: not one of several */
     bool is_shown;
 } hop;
 
@@ -73,7 +73,8 @@ trace_read(const cJSON *reply, trace *ret_trace)
                     .member = host_of(text_of(json, "member", "?")),
                     .net_ns = trpi_cli_get_number(json, "netNs", 0),
                     .wait_ns = trpi_cli_get_number(json, "waitNs", 0),
-                    .run_ns = trpi_cli_get_number(json, "runNs", 0) };
+                    .run_ns = trpi_cli_get_number(json, "runNs", 0),
+                    .attempt = trpi_cli_get_number(json, "attempt", 0) };
         (void)trpi_json_get_u64(json, "timeNs", &h->time_ns); /* absent: 0 */
     }
     qsort(ret_trace->hops, ret_trace->count, sizeof(hop), hop_compare);
@@ -112,6 +113,9 @@ hop_print(const hop *h, const char *stem, const char *branch)
     char net[16], wait[16], run[16];
     const char *end = text_of(h->json, "end", "?");
     (void)printf("%s%s%s@%s  %s", stem, branch, h->actor, h->member, h->type);
+    if (h->attempt > 1) {
+        (void)printf("  attempt %.0f", h->attempt);
+    }
     if (h->net_ns > 0) {
         (void)printf("  net %s", time_text(h->net_ns, net));
     }

@@ -87,7 +87,8 @@ hop_add(void *arg, const trp_trace_hop *hop)
               trpi_json_add_u64_string(row, "timeNs", hop->wall_ns) &&
               trpi_json_add_i64(row, "netNs", (int64_t)hop->net_ns) &&
               trpi_json_add_i64(row, "waitNs", (int64_t)hop->wait_ns) &&
-              trpi_json_add_i64(row, "runNs", (int64_t)hop->run_ns);
+              trpi_json_add_i64(row, "runNs", (int64_t)hop->run_ns) &&
+              (hop->trace.attempt == 0 || trpi_json_add_i64(row, "attempt", hop->trace.attempt));
     c->ok = trpi_json_append(c->hops, row, ok);
     return c->ok ? TRP_OK : TRP_ENOMEM;
 }

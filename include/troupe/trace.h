@@ -5,7 +5,9 @@
  * too, with a span of their own below that of the message that was being handled. This holds for
  * tells, asks and their replies, stashed messages, messages of timers that are due once, callbacks
  * of futures and of stored events, entities, topics, and messages to other nodes that announced the
- * feature. A hop says what became of a message; the node where it ended keeps it in a ring.
+ * feature. A message that is delivered again (trp_deliver, reliable proxies, controllers of
+ * troupe/delivery.h, peek mailboxes) stays in its trace: each attempt has a span and a number. A
+ * hop says what became of a message; the node where it ended keeps it in a ring.
  *
  * A trace begins where the program says so (trp_tell_traced), with the context of a W3C
  * "traceparent" header, say; or at an actor that is sampled (trp_trace_sample, `troupe trace
@@ -32,7 +34,8 @@ extern "C" {
 typedef struct trp_trace {
     uint64_t id_high, id_low; /* of the trace; never both 0 */
     uint64_t span;            /* of the message; to begin with: of what caused it, 0: nothing */
-    uint64_t reserved;        /* 0 */
+    uint32_t attempt;         /* of a delivery that is repeated until it is confirmed; else 0 */
+    uint32_t reserved;        /* 0 */
 } trp_trace;
 
 /* The end of a message of a trace. */
@@ -90,7 +93,8 @@ TRP_API void trp_trace_new(trp_system *system, trp_trace *ret_trace);
  * Source:    HOW-09.  Since: 0.2 */
 TRP_API int trp_msg_trace(const trp_msg *msg, trp_trace *ret_trace);
 
-/* Do as trp_tell, as part of this trace, below trace->span; NULL: of none.
+/* Do as trp_tell, as part of this trace, below trace->span; NULL: of none. trace->attempt becomes
+ * that of the message: a program that tells it again until it is confirmed counts from 1.
  *
  * Ownership: borrows trace and payload.
  * Errors:    none

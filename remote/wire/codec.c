@@ -6,7 +6,7 @@
  *                 [nodes]
  *         MANY    as USER up to the wire id, { length 4, payload } ...
  *         nodes   { uid 8, length 2, address text } x count, count 2, bytes of the entries 2
- *         trace   id 16, span 8, parent 8, sent 8; between the payload and the nodes
+ *         trace   id 16, span 8, parent 8, sent 8, attempt 4; between the payload and the nodes
  *         The node section is at the end: it is known only when the payload has been encoded.
  * Must hold.
  *   codec-C1  Decoding reads nothing beyond body + bytes, for any bytes.
@@ -89,6 +89,7 @@ trace_append(trpi_buffer *out, const trpi_wire_trace *trace)
     trpi_put_u64(section + 16, trace->trace.span);
     trpi_put_u64(section + 24, trace->parent);
     trpi_put_u64(section + 32, trace->sent_ns);
+    trpi_put_u32(section + 40, trace->trace.attempt);
     return trpi_buffer_append(out, section, sizeof section, TRPI_BUFFER_NO_LIMIT);
 }
 
@@ -103,7 +104,7 @@ trace_split(trpi_message *message)
     const uint8_t *section = message->payload + message->payload_bytes;
     message->traced = true;
     message->trace.trace = (trp_trace){ trpi_get_u64(section), trpi_get_u64(section + 8),
-                                        trpi_get_u64(section + 16), 0 };
+                                        trpi_get_u64(section + 16), trpi_get_u32(section + 40), 0 };
     message->trace.parent = trpi_get_u64(section + 24);
     message->trace.sent_ns = trpi_get_u64(section + 32);
     bool is_none = (message->trace.trace.id_high | message->trace.trace.id_low) == 0;

@@ -29,7 +29,7 @@ enum {
 };
 
 /* The trace section. */
-#define TRPI_TRACE_SECTION_BYTES 40
+#define TRPI_TRACE_SECTION_BYTES 44
 typedef struct trpi_wire_trace {
     trp_trace trace;
     uint64_t parent;

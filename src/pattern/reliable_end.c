@@ -113,6 +113,23 @@ parcel_type(const end *e, const trpi_parcel *parcel, size_t bytes)
     return fits ? type : NULL;
 }
 
+typedef struct passing {
+    const end *e;
+    const trp_type *type;
+    const trp_msg *parcel;
+} passing;
+
+static trp_err
+message_pass(trp_ctx *ctx, void *arg)
+{
+    const passing *p = arg;
+    const trpi_parcel *parcel = trp_msg_payload(p->parcel);
+
+    trp_tell_as(ctx, p->e->open.target, parcel->sender, p->type, parcel + 1,
+                trp_msg_bytes(p->parcel) - sizeof *parcel);
+    return TRP_OK;
+}
+
 static void
 parcel_take(trp_ctx *ctx, end *e, const trp_msg *msg)
 {
@@ -128,8 +145,11 @@ parcel_take(trp_ctx *ctx, end *e, const trp_msg *msg)
 
         e->open.next++;
         if (type != NULL) {
-            trp_tell_as(ctx, e->open.target, parcel->sender, type, parcel + 1,
-                        bytes - sizeof *parcel);
+            passing p = { e, type, msg };
+            trp_trace trace;
+
+            trpi_trail_get(ctx, &trace);
+            trpi_in_attempt(ctx, &trace, trace.attempt, message_pass, &p);
         } else {
             trpi_dead_letter(trp_ctx_system(ctx), parcel->sender, e->open.target,
                              TRP_DEAD_NOT_ENCODABLE, NULL, bytes - sizeof *parcel);

@@ -9,6 +9,7 @@
  *   reliable-proxy-N1  A message is kept until an acknowledgement of this instance is beyond its
  *       number.
  *   reliable-proxy-N2  Sent in order; sent again only from the first on.
+ *   reliable-proxy-N4  Each time that a message of a trace is sent is an attempt in its trace.
  *   reliable-proxy-N3  Messages that are kept when the instance ends become dead letters, each
  *       once.
  * Limits.  msgs_max kept; TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX.
@@ -33,6 +34,8 @@
 
 typedef struct kept {
     struct kept *next;
+    trp_trace trace; /* all 0: of none */
+    uint32_t attempts;
     size_t bytes;     /* of payload */
     trpi_parcel head; /* the payload follows: both are sent together */
 } kept;
@@ -134,16 +137,35 @@ ask_for_end(trp_ctx *ctx, const proxy *p)
     return trp_select_tell(ctx, path, &trpi_reliable_open_type, &open, sizeof open);
 }
 
+typedef struct sending {
+    proxy *p;
+    trp_err err;
+} sending;
+
+static trp_err
+next_send(trp_ctx *ctx, void *arg)
+{
+    sending *s = arg;
+    const kept *k = s->p->next;
+
+    s->err =
+        trp_try_tell(ctx, s->p->far_end, &trpi_parcel_type, &k->head, sizeof k->head + k->bytes);
+    return TRP_OK;
+}
+
 /* Send the messages that were not sent yet, while there is room (reliable-proxy-N2). */
 static void
 send_on(trp_ctx *ctx, proxy *p)
 {
     while (p->next != NULL && !p->blocked && !trp_ref_is_none(p->far_end)) {
+        sending s = { p, TRP_OK };
+
         p->next->head.instance = p->instance;
-        if (trp_try_tell(ctx, p->far_end, &trpi_parcel_type, &p->next->head,
-                         sizeof p->next->head + p->next->bytes) == TRP_EAGAIN) {
+        trpi_in_attempt(ctx, &p->next->trace, p->next->attempts + 1, next_send, &s);
+        if (s.err == TRP_EAGAIN) {
             p->blocked = true;
         } else {
+            p->next->attempts++;
             p->next = p->next->next;
         }
     }
@@ -208,6 +230,7 @@ message_keep(trp_ctx *ctx, proxy *p, const trp_msg *msg)
         return TRP_OK;
     }
     k->bytes = bytes;
+    trpi_trail_get(ctx, &k->trace); /* reliable-proxy-N4 */
     k->head.sender = trp_sender(ctx);
     k->head.number = ++p->number;
     k->head.type = type->number;

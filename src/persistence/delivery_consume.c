@@ -45,6 +45,20 @@ request_tell(void *arg, const trpi_delivery_request *request)
     trp_tell(c->ctx, c->producer, &trpi_delivery_request_type, request, sizeof *request);
 }
 
+typedef struct sending {
+    trp_ref to;
+    trp_msg *msg;
+} sending;
+
+static trp_err
+message_send(trp_ctx *ctx, void *arg)
+{
+    const sending *s = arg;
+
+    trpi_send_as(ctx, s->to, trp_self(ctx), trpi_trail_put(ctx, s->msg));
+    return TRP_OK;
+}
+
 static void
 message_deliver(void *arg, uint64_t number, const void *data, uint32_t bytes)
 {
@@ -54,7 +68,10 @@ message_deliver(void *arg, uint64_t number, const void *data, uint32_t bytes)
     trp_err err = trp_deserialize(system, data, bytes, &msg);
 
     if (err == TRP_OK) {
-        trpi_send_as(c->ctx, c->args.consumer, trp_self(c->ctx), trpi_trail_put(c->ctx, msg));
+        const trp_trace *trace = &c->engine.delivering->trace;
+        sending s = { c->args.consumer, msg };
+
+        trpi_in_attempt(c->ctx, trace, trace->attempt, message_send, &s);
         return;
     }
     trp_log(c->ctx, TRP_LOG_WARNING,
@@ -140,6 +157,7 @@ frame_take(trp_ctx *ctx, consumer *c, const trp_msg *msg)
     }
     c->silent_ticks = 0;
     trpi_delivery_head_get(&head, bytes);
+    trpi_trail_get(ctx, &c->engine.trace);
     trp_err err = trpi_delivery_framed(&c->engine, &head, bytes + TRPI_DELIVERY_HEAD_BYTES,
                                        count - TRPI_DELIVERY_HEAD_BYTES);
     if (err == TRP_EPROTO || err == TRP_EMSGSIZE) {

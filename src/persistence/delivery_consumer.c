@@ -140,7 +140,9 @@ deliver_on(trpi_delivery_consumer *c)
         *c->hand_last = p;
         c->hand_last = &p->next;
         c->hand_count++;
+        c->delivering = p;
         c->in.deliver(c->in.arg, p->number, p->data, p->bytes);
+        c->delivering = NULL;
     }
 }
 
@@ -253,6 +255,7 @@ frame_take(trpi_delivery_consumer *c, const trpi_delivery_head *head, const void
         return TRP_EPROTO;
     }
     p->last_seq = head->seq;
+    p->trace = c->trace;
     c->open = NULL;
     *c->ready_last = p;
     c->ready_last = &p->next;

@@ -17,6 +17,7 @@
 typedef struct trpi_delivery_parcel {
     struct trpi_delivery_parcel *next;
     uint64_t stream, last_seq, number;
+    trp_trace trace; /* the shell's: of the frame that ended it */
     uint32_t bytes, filled;
     uint8_t data[];
 } trpi_delivery_parcel;
@@ -40,6 +41,8 @@ typedef struct trpi_delivery_consumer {
     uint64_t told_upto, told_confirmed;
     uint64_t done_number; /* of this producer, the highest that was confirmed (is_one) */
     bool gap_told;
+    trp_trace trace;                        /* of the frame that is taken; all 0: none */
+    const trpi_delivery_parcel *delivering; /* during in.deliver */
     uint32_t ready_count, hand_count;
     trpi_delivery_parcel *open; /* being assembled */
     trpi_delivery_parcel *ready, **ready_last;

@@ -7,6 +7,8 @@
  *       journal they are in it.
  *   delivery-produce-P3  With a journal a message is sent when it is stored, and a confirmation is
  *       told when that is stored.
+ *   delivery-produce-P4  Each time that a message of a trace is sent is an attempt in its trace;
+ *       what is sent after a recovery is in none: a journal keeps no traces.
  * Limits. Those of troupe/delivery.h.
  * Tests.  tests/unit/persistence/delivery_test.c, tests/sim/delivery_test.c
  */
@@ -55,9 +57,24 @@ is_durable(const producer *p)
 
 /* ---- what the engine does -------------------------------------------------------------------- */
 
+typedef struct sending {
+    trp_ref to;
+    trp_msg *msg;
+} sending;
+
+static trp_err
+frame_send(trp_ctx *ctx, void *arg)
+{
+    const sending *s = arg;
+
+    trp_send(ctx, s->to, s->msg);
+    return TRP_OK;
+}
+
 static void
 frame_tell(void *arg, trp_ref to, const trpi_delivery_head *head, const void *data, size_t bytes)
 {
+    static const trp_trace none = { 0, 0, 0, 0, 0 };
     producer *p = arg;
     trp_msg *msg;
     void *payload;
@@ -70,7 +87,10 @@ frame_tell(void *arg, trp_ref to, const trpi_delivery_head *head, const void *da
     if (bytes != 0) {
         memcpy((uint8_t *)payload + TRPI_DELIVERY_HEAD_BYTES, data, bytes);
     }
-    trp_send(p->ctx, to, msg);
+    const trpi_delivery_entry *e = p->engine.sending;
+    sending s = { to, msg };
+    trpi_in_attempt(p->ctx, e != NULL ? &e->trace : &none, e != NULL ? e->attempts : 0, frame_send,
+                    &s); /* delivery-produce-P4 */
 }
 
 /* The confirmation is stored (or certainly not: then the message comes again one day). Events that
@@ -207,6 +227,7 @@ message_take(trp_ctx *ctx, producer *p, const trp_msg *msg)
                      : err == TRP_ENOMEM                  ? TRP_DEAD_NO_MEMORY
                                                           : TRP_DEAD_NOT_ENCODABLE);
     } else {
+        trpi_trail_get(ctx, &p->engine.trace);
         err = is_durable(p)
                   ? message_keep(ctx, p, data)
                   : trpi_delivery_put(&p->engine, trp_now_ms(ctx), p->number + 1,
@@ -398,6 +419,7 @@ durable_event(trp_ctx *ctx, void *state, const trp_msg *event)
         uint64_t number = trpi_get_u64(data);
         p->number = number > p->number ? number : p->number;
         p->engine.mark = trp_persistent_number(ctx);
+        trpi_persistent_trace(trpi_persistent_get(ctx), &p->engine.trace);
         return trpi_delivery_put(&p->engine, trp_now_ms(ctx), number, data + NUMBER_BYTES,
                                  (uint32_t)(bytes - NUMBER_BYTES));
     }

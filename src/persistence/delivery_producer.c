@@ -70,7 +70,7 @@ trpi_delivery_producer_fini(trpi_delivery_producer *p)
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static void
-frame_send(trpi_delivery_producer *p, trpi_delivery_stream *s, const trpi_delivery_entry *e)
+frame_send(trpi_delivery_producer *p, trpi_delivery_stream *s, trpi_delivery_entry *e)
 {
     uint64_t part = s->sent - e->first_seq;
     uint32_t at = (uint32_t)part * p->part_bytes;
@@ -81,7 +81,10 @@ frame_send(trpi_delivery_producer *p, trpi_delivery_stream *s, const trpi_delive
     trpi_assert(s->sent <= s->upto); /* delivery-producer-D3 */
     head.flags =
         (part == 0 ? TRPI_DELIVERY_FIRST : 0u) | (part == e->parts - 1 ? TRPI_DELIVERY_LAST : 0u);
+    e->attempts += part == 0 && e->attempts != UINT32_MAX;
+    p->sending = e;
     p->out.frame(p->out.arg, s->consumer, &head, e->data + at, bytes);
+    p->sending = NULL;
     s->sent++;
     if (s->sent == e->first_seq + e->parts) {
         s->cursor = e->next;
@@ -118,7 +121,7 @@ message_send(trpi_delivery_producer *p, trpi_delivery_stream *s)
     if (s->sent > s->upto || (s->cursor == NULL && !message_assign(p, s))) {
         return false;
     }
-    const trpi_delivery_entry *e = s->cursor;
+    trpi_delivery_entry *e = s->cursor;
     while (s->cursor == e && s->sent <= s->upto) {
         frame_send(p, s, e);
     }
@@ -151,6 +154,9 @@ go_back(trpi_delivery_stream *s, uint64_t seq)
     while (s->cursor != NULL && s->cursor->first_seq + s->cursor->parts <= seq) {
         s->cursor = s->cursor->next;
     }
+    if (s->cursor != NULL && s->cursor->first_seq < seq) {
+        s->cursor->attempts += s->cursor->attempts != UINT32_MAX; /* its first part is not sent */
+    }
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -178,6 +184,7 @@ trpi_delivery_put(trpi_delivery_producer *p, uint64_t now_ms, uint64_t number, c
     }
     e->number = number;
     e->mark = p->mark;
+    e->trace = p->trace;
     e->bytes = bytes;
     e->parts = bytes == 0 ? 1 : (bytes + p->part_bytes - 1) / p->part_bytes;
     if (bytes != 0) {

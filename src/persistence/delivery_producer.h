@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include <troupe/base.h>
+#include <troupe/trace.h>
 
 /* The head of a frame: 32 bytes, little endian. */
 #define TRPI_DELIVERY_HEAD_BYTES 32u
@@ -43,7 +44,9 @@ typedef struct trpi_delivery_request {
 typedef struct trpi_delivery_entry {
     struct trpi_delivery_entry *next;
     uint64_t number, first_seq;
-    uint64_t mark; /* the shell's: mark of the producer when it was put */
+    uint64_t mark; /* the shell's: mark and trace of the producer when it was put */
+    trp_trace trace;
+    uint32_t attempts; /* to send it */
     uint32_t parts;
     uint32_t bytes;
     uint8_t data[];
@@ -76,8 +79,10 @@ typedef struct trpi_delivery_producer {
     uint64_t bytes_max;
     uint32_t messages, streams_count;
     uint64_t bytes;
-    uint64_t stream_last; /* number of the last stream */
-    uint64_t mark;        /* of messages that are put; grows */
+    uint64_t stream_last;               /* number of the last stream */
+    uint64_t mark;                      /* of messages that are put; grows */
+    trp_trace trace;                    /* of messages that are put; all 0: none */
+    const trpi_delivery_entry *sending; /* during out.frame: whose frame it is; NULL: a probe */
     trpi_delivery_entry *waiting, **waiting_last;
     trpi_delivery_stream *streams;
 } trpi_delivery_producer;

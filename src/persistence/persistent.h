@@ -197,6 +197,9 @@ trp_err trpi_persistent_written(trp_ctx *ctx, trpi_persistent *p, trpi_flight *f
 void trpi_recover_begin(trp_ctx *ctx, trpi_persistent *p);
 trp_err trpi_recover_answer(trp_ctx *ctx, trpi_persistent *p, const trpi_flight *flight);
 
+/* Give the trace of the command whose event is applied; all 0: none. */
+void trpi_persistent_trace(const trpi_persistent *p, trp_trace *ret_trace);
+
 /* persistent_deliver.c. Tell what is due; the actor is ready. */
 void trpi_deliveries_tell(trp_ctx *ctx, trpi_persistent *p);
 

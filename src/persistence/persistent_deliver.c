@@ -4,6 +4,8 @@
  *         hook; again by a timer; event: trp_deliver_confirm().
  * Must hold.
  *   persistent-V1  Nothing is told while the actor recovers: a later event may confirm it.
+ *   persistent-V3  Each attempt is below the command whose event delivers, in its trace. A journal
+ *       keeps no traces: what is told after a recovery is in none.
  *   persistent-V2  Numbers follow from the events alone: the same after each recovery.
  * Tests.  tests/unit/persistence/unconfirmed_test.c
  */
@@ -28,9 +30,17 @@ or_default(uint32_t given, uint32_t otherwise)
     return given != 0 ? given : otherwise;
 }
 
-static void
-one_tell(trp_ctx *ctx, trpi_persistent *p, const trpi_unconfirmed_entry *e)
+typedef struct telling {
+    trpi_persistent *p;
+    const trpi_unconfirmed_entry *e;
+} telling;
+
+static trp_err
+one_tell(trp_ctx *ctx, void *arg)
 {
+    const telling *t = arg;
+    trpi_persistent *p = t->p;
+    const trpi_unconfirmed_entry *e = t->e;
     uint32_t warn = or_default(p->what->redeliver_warn, TRP_PERSISTENT_REDELIVER_WARN_DEFAULT);
 
     if (e->attempts == warn + 1) {
@@ -44,6 +54,7 @@ one_tell(trp_ctx *ctx, trpi_persistent *p, const trpi_unconfirmed_entry *e)
         }
     }
     p->what->deliver(ctx, p->state, e->number, e->msg);
+    return TRP_OK;
 }
 
 void
@@ -61,7 +72,9 @@ trpi_deliveries_tell(trp_ctx *ctx, trpi_persistent *p)
     p->at = TRPI_AT_EVENT; /* a hook that jumps ends it */
     while (burst > 0 &&
            (e = trpi_unconfirmed_due(&p->deliveries, trp_now_ms(ctx), interval_ms)) != NULL) {
-        one_tell(ctx, p, e);
+        telling t = { p, e };
+
+        trpi_in_attempt(ctx, &e->trace, e->attempts, one_tell, &t); /* persistent-V3 */
         burst--;
     }
     p->at = TRPI_AT_NONE;
@@ -80,6 +93,7 @@ trp_deliver(trp_ctx *ctx, const trp_type *type, const void *payload, size_t byte
 {
     trpi_persistent *p = ctx == NULL ? NULL : trpi_persistent_get(ctx);
     trp_msg *msg = NULL;
+    trp_trace trace;
     void *place;
 
     if (p == NULL || type == NULL || p->what->deliver == NULL) {
@@ -96,7 +110,8 @@ trp_deliver(trp_ctx *ctx, const trp_type *type, const void *payload, size_t byte
         memcpy(place, payload, trp_msg_bytes(msg));
     }
     uint64_t number = p->deliveries.number_last + 1; /* persistent-V2 */
-    err = trpi_unconfirmed_put(&p->deliveries, number, msg);
+    trpi_persistent_trace(p, &trace);
+    err = trpi_unconfirmed_put(&p->deliveries, number, msg, &trace);
     if (err != TRP_OK) {
         trpi_msg_drop(msg);
     } else if (ret_delivery != NULL) {
@@ -205,7 +220,7 @@ entries_load(trpi_persistent *p, const uint8_t *data, size_t bytes, trpi_unconfi
         if (err != TRP_OK) {
             return err == TRP_ENOMEM ? err : TRP_EDATA;
         }
-        err = trpi_unconfirmed_put(r, number, msg);
+        err = trpi_unconfirmed_put(r, number, msg, NULL);
         if (err != TRP_OK) {
             trpi_msg_drop(msg);
             return err;

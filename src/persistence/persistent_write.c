@@ -378,6 +378,16 @@ group_call(trp_ctx *ctx, trpi_persistent *p, const trpi_group *group, const trp_
     return err;
 }
 
+void
+trpi_persistent_trace(const trpi_persistent *p, trp_trace *ret_trace)
+{
+    const trpi_group *group = p->applying;
+
+    if (group == NULL || group->kept == NULL || !trp_msg_trace(group->kept->msg, ret_trace)) {
+        *ret_trace = (trp_trace){ 0, 0, 0, 0, 0 };
+    }
+}
+
 /* persistent-write-W3 */
 static trp_err
 group_apply(trp_ctx *ctx, trpi_persistent *p, trpi_group *group)

@@ -82,7 +82,7 @@ slots_make_room(trpi_unconfirmed *r)
 }
 
 trp_err
-trpi_unconfirmed_put(trpi_unconfirmed *r, uint64_t number, trp_msg *msg)
+trpi_unconfirmed_put(trpi_unconfirmed *r, uint64_t number, trp_msg *msg, const trp_trace *trace)
 {
     trpi_assert(number > r->number_last); /* unconfirmed-Y2 */
     trpi_assert(msg != NULL);
@@ -93,6 +93,9 @@ trpi_unconfirmed_put(trpi_unconfirmed *r, uint64_t number, trp_msg *msg)
         return TRP_ENOMEM;
     }
     *e = (trpi_unconfirmed_entry){ .number = number, .msg = msg };
+    if (trace != NULL) {
+        e->trace = *trace;
+    }
     list_put(&r->fresh, e);
     r->slots[r->slots_count++] = (trpi_unconfirmed_slot){ number, e };
     r->number_last = number;

@@ -17,12 +17,14 @@
 #include <stdint.h>
 
 #include <troupe/message.h>
+#include <troupe/trace.h>
 
 typedef struct trpi_unconfirmed_entry {
     struct trpi_unconfirmed_entry *next, *previous;
     uint64_t number;
     uint64_t due_ms;
     uint32_t attempts; /* 0: in fresh */
+    trp_trace trace;   /* the shell's: of the command that it follows from; all 0: of none */
     trp_msg *msg;
 } trpi_unconfirmed_entry;
 
@@ -44,8 +46,10 @@ typedef struct trpi_unconfirmed {
 } trpi_unconfirmed;       /* all zero: empty */
 
 void trpi_unconfirmed_fini(trpi_unconfirmed *r); /* empty again */
-/* Take a message (on success only); its number is above number_last. Errors: TRP_ENOMEM. */
-trp_err trpi_unconfirmed_put(trpi_unconfirmed *r, uint64_t number, trp_msg *msg);
+/* Take a message (on success only); its number is above number_last. trace NULL: it is in none.
+ * Errors: TRP_ENOMEM. */
+trp_err trpi_unconfirmed_put(trpi_unconfirmed *r, uint64_t number, trp_msg *msg,
+                             const trp_trace *trace);
 /* False: it is not there, or was confirmed before. */
 bool trpi_unconfirmed_confirm(trpi_unconfirmed *r, uint64_t number);
 /* Return the entry that is to be told now, and count that; NULL: none is due. Borrowed until it is

@@ -97,7 +97,8 @@ void trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too);
 enum {
     TRPI_CARRIES_INTERACTION = 1,
     TRPI_CARRIES_TRACE = 2,
-    TRPI_CARRIES_TIMED = 4 /* with a trace: it comes from a timer */
+    TRPI_CARRIES_TIMED = 4,  /* with a trace: it comes from a timer */
+    TRPI_CARRIES_ATTEMPT = 8 /* what is told is attempt number trace.attempt; of no message */
 };
 typedef struct trpi_trailer {
     trp_interaction interaction;

@@ -92,6 +92,13 @@ trpi_trail *trpi_trail_keep(void);
  * tells is part of no trace. Thread: any. */
 void trpi_trail_run(trp_system *system, const trpi_trail *trail, void (*fn)(void *arg), void *arg);
 void trpi_trail_free(trpi_trail *trail); /* NULL is fine */
+/* The trace that is carried at present, its span and attempt those of what is handled. None: all
+ * zero. For messages that are told later, and perhaps again: trpi_in_attempt(). */
+void trpi_trail_get(const trp_ctx *ctx, trp_trace *ret_trace);
+/* Run fn(ctx, arg): what it tells is an attempt to deliver, and part of the trace, below its span;
+ * a trace that is all zero: of none. A failure of fn goes on as a jump. Thread: actor. */
+void trpi_in_attempt(trp_ctx *ctx, const trp_trace *trace, uint32_t attempt,
+                     trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg);
 /* Make msg, which is about to be sent, part of the trace that is carried, with a span of its own.
  * Takes msg, returns it or what replaces it. */
 trp_msg *trpi_trail_put(trp_ctx *ctx, trp_msg *msg);

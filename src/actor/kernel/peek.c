@@ -8,6 +8,7 @@
  *   peek-K2  Only the message that is being handled can be acknowledged: `given` is its copy, and
  *       out of the mailbox. A message out of the stash cannot, though it may have the address of a
  *       freed copy.
+ *   peek-K4  Each delivery of a traced message is a hop with a span of its own.
  *   peek-K3  A message of the library is delivered once: no actor could acknowledge a poison pill,
  *       and trp_terminated comes once for each watch.
  * Cost.    A copy of each message.
@@ -18,12 +19,14 @@
 
 #include "actor/kernel/cells.h"
 #include "actor/kernel/extra.h"
+#include "actor/kernel/trace.h"
 #include "base/alloc.h"
 
 typedef struct peek {
     trpi_msg_list waiting;
     const trp_msg *given; /* NULL: none */
-    uint32_t tries;       /* deliveries of the first message so far */
+    trp_system *system;
+    uint32_t tries; /* deliveries of the first message so far */
     uint32_t retries_max;
 } peek;
 
@@ -33,11 +36,11 @@ peek_create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
     const trp_mailbox_options *options = arg;
     peek *p = trpi_alloc(sizeof *p);
 
-    (void)system;
     (void)owner;
     if (p == NULL) {
         return TRP_ENOMEM;
     }
+    p->system = system;
     p->retries_max = options->max_retries;
     *ret_mailbox = p;
     return TRP_OK;
@@ -49,6 +52,19 @@ peek_enqueue(void *mailbox, trp_ref receiver, trp_msg *msg)
     (void)receiver;
     trpi_msg_list_append(&((peek *)mailbox)->waiting, msg);
     return TRP_OK;
+}
+
+/* Number a delivery of the first message, if it is in a trace (peek-K4). */
+static trp_msg *
+attempt_mark(const peek *p, trp_msg *msg, uint32_t attempt)
+{
+    trpi_trailer *trailer = msg == NULL ? NULL : (trpi_trailer *)(uintptr_t)trpi_msg_traced(msg);
+
+    if (trailer != NULL && p->retries_max > 0 && !trpi_msg_is_own(msg)) {
+        trailer->trace.span = attempt > 1 ? trpi_trace_span(p->system) : trailer->trace.span;
+        trailer->trace.attempt = attempt;
+    }
+    return msg;
 }
 
 static trp_msg *
@@ -65,10 +81,11 @@ peek_dequeue(void *mailbox)
         trp_msg_dup(first, &copy) == TRP_OK) {
         p->tries++;
         p->given = copy;
-        return copy;
+        return attempt_mark(p, copy, p->tries);
     }
+    uint32_t attempt = p->tries + 1;
     p->tries = 0;
-    return trpi_msg_list_take(&p->waiting);
+    return attempt_mark(p, trpi_msg_list_take(&p->waiting), attempt);
 }
 
 static uint32_t

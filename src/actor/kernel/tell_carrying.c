@@ -19,8 +19,9 @@ typedef struct part {
 static const trpi_trailer *
 carried_with(const trp_ctx *ctx, part with, trpi_trailer *room)
 {
-    uint64_t both = TRPI_CARRIES_INTERACTION | TRPI_CARRIES_TRACE;
-    uint64_t rest = ctx->carried == NULL ? 0 : ctx->carried->carries & both & ~with.bit;
+    uint64_t kept = with.bit == TRPI_CARRIES_TRACE ? TRPI_CARRIES_INTERACTION
+                                                   : TRPI_CARRIES_TRACE | TRPI_CARRIES_ATTEMPT;
+    uint64_t rest = ctx->carried == NULL ? 0 : ctx->carried->carries & kept;
 
     if (with.own == NULL && rest == 0) {
         return NULL;
@@ -36,7 +37,7 @@ carried_with(const trp_ctx *ctx, part with, trpi_trailer *room)
     } else if (with.own != NULL) {
         room->trace = *(const trp_trace *)with.own;
         room->parent = room->net_ns = room->sent_ns = 0;
-        room->carries |= with.bit;
+        room->carries |= with.bit | (room->trace.attempt != 0 ? TRPI_CARRIES_ATTEMPT : 0u);
     }
     return room;
 }
@@ -116,12 +117,32 @@ trpi_in_trace(trp_ctx *ctx, const trp_trace *trace, trp_err (*fn)(trp_ctx *ctx, 
     return err;
 }
 
+void
+trpi_in_attempt(trp_ctx *ctx, const trp_trace *trace, uint32_t attempt,
+                trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
+{
+    bool traced = (trace->id_high | trace->id_low) != 0;
+    trp_trace own = *trace;
+    trp_err err;
+
+    own.attempt = attempt;
+    if (traced || ctx->carried != NULL) {
+        err = trpi_in_trace(ctx, traced ? &own : NULL, fn, arg);
+    } else {
+        err = fn(ctx, arg);
+    }
+    if (err != TRP_OK) {
+        longjmp(*ctx->jump, 1); /* ctx->failure says why */
+    }
+}
+
 trp_msg *
 trpi_timed_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
                 size_t bytes)
 {
     const trpi_trailer *before = ctx->carried;
-    uint64_t carries = before == NULL ? 0 : before->carries & ~(uint64_t)TRPI_CARRIES_INTERACTION;
+    uint64_t stays = TRPI_CARRIES_INTERACTION | TRPI_CARRIES_ATTEMPT;
+    uint64_t carries = before == NULL ? 0 : before->carries & ~stays;
     trpi_trailer room;
     trp_msg *msg;
 

@@ -117,7 +117,7 @@ trp_trace_new(trp_system *system, trp_trace *ret_trace)
     uint64_t spans[2];
 
     spans_take(system, spans, 2);
-    *ret_trace = (trp_trace){ spans[0], spans[1], 0, 0 };
+    *ret_trace = (trp_trace){ spans[0], spans[1], 0, 0, 0 };
 }
 
 void
@@ -126,7 +126,7 @@ trpi_trace_root(trp_system *system, trp_trace *ret_trace)
     uint64_t spans[3];
 
     spans_take(system, spans, 3);
-    *ret_trace = (trp_trace){ spans[0], spans[1], spans[2], 0 };
+    *ret_trace = (trp_trace){ spans[0], spans[1], spans[2], 0, 0 };
 }
 
 /* ---- hops ------------------------------------------------------------------------------------ */
@@ -360,7 +360,7 @@ trp_trace_parse(const char *text, trp_trace *ret_trace)
         (length > TRP_TRACE_TEXT_BYTES - 1 && (version == 0 || text[55] != '-'))) {
         return TRP_EINVAL;
     }
-    *ret_trace = (trp_trace){ high, low, span, 0 };
+    *ret_trace = (trp_trace){ high, low, span, 0, 0 };
     return (flags & 1) != 0 ? TRP_OK : TRP_ENOENT;
 }
 

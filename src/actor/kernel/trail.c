@@ -30,7 +30,7 @@ trpi_trail_keep(void)
     trail = trpi_alloc(sizeof *trail);
     if (trail != NULL) {
         trail->trailer = *carried;
-        trail->trailer.carries &= ~(uint64_t)TRPI_CARRIES_INTERACTION;
+        trail->trailer.carries &= ~(uint64_t)(TRPI_CARRIES_INTERACTION | TRPI_CARRIES_ATTEMPT);
     }
     return trail;
 }
@@ -58,6 +58,16 @@ void
 trpi_trail_free(trpi_trail *trail)
 {
     trpi_free(trail);
+}
+
+void
+trpi_trail_get(const trp_ctx *ctx, trp_trace *ret_trace)
+{
+    const trpi_trailer *carried = ctx->carried;
+
+    *ret_trace = carried != NULL && (carried->carries & TRPI_CARRIES_TRACE) != 0
+                     ? carried->trace
+                     : (trp_trace){ 0, 0, 0, 0, 0 };
 }
 
 trp_msg *

@@ -44,8 +44,11 @@ trpi_trailer_pass(trp_ctx *ctx, trpi_trailer *ret_trailer)
         ret_trailer->parent = ret_trailer->trace.span;
         ret_trailer->trace.span = trpi_trace_span(ctx->system);
         ret_trailer->net_ns = 0;
+        if ((ret_trailer->carries & TRPI_CARRIES_ATTEMPT) == 0) {
+            ret_trailer->trace.attempt = 0; /* a consequence of an attempt is none itself */
+        }
     }
-    ret_trailer->carries &= ~(uint64_t)TRPI_CARRIES_TIMED;
+    ret_trailer->carries &= ~(uint64_t)(TRPI_CARRIES_TIMED | TRPI_CARRIES_ATTEMPT);
     ret_trailer->sent_ns = trpi_world_mono_ns(ctx->system->world);
 }
 

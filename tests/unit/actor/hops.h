@@ -9,7 +9,7 @@
 
 /* The trace that the tests begin. */
 static const trp_trace outside
-    __attribute__((unused)) = { 0x0102030405060708, 0x1112131415161718, 99, 0 };
+    __attribute__((unused)) = { 0x0102030405060708, 0x1112131415161718, 99, 0, 0 };
 
 typedef struct hops {
     trp_system *system;

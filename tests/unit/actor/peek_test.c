@@ -2,7 +2,7 @@
  * -41). */
 #include <troupe/mailbox.h>
 
-#include "tests/unit/actor/stage.h"
+#include "tests/unit/actor/hops.h"
 
 /* "ack": acknowledged twice; "fail": fails; "once": fails at the first time, then acknowledged;
  * "late": acknowledged at the second time; "end": stops without a word. Others are not
@@ -103,6 +103,42 @@ a_message_at_which_the_actor_failed_is_given_again(void)
     STAGE_EXPECT("Hello once stopped once stopped"); /* stopped: also by its restart */
     stage_close(system);
     UNIT_EQUAL(stage_count("stopped"), 2);
+}
+
+/* HOW-09: each delivery of a traced message is a hop with a span and a number of its own (peek-K4).
+ */
+static void
+each_delivery_of_a_traced_message_is_a_hop_of_its_trace(void)
+{
+    trp_system *system = stage_open();
+    static const char *const said[] = { "once", "silent", "plain" };
+    const trp_hop_end ends[] = { TRP_HOP_FAILED, TRP_HOP_HANDLED, TRP_HOP_HANDLED, TRP_HOP_HANDLED,
+                                 TRP_HOP_HANDLED };
+    const uint32_t attempts[] = { 1, 2, 1, 2, 3 };
+    char answer[16];
+    hops h;
+
+    atomic_store(&once, 0);
+    UNIT_EQUAL(peek_register(system, "peek", 2), TRP_OK);
+    trp_ref refs[] = { peek_spawn(system, &doubter, "peek"), peek_spawn(system, &peeker, "peek") };
+    for (int i = 0; i < 2; i++) {
+        trp_system_tell_traced(system, refs[i], (trp_ref)TRP_REF_NONE, &outside, &trp_string_type,
+                               said[i], strlen(said[i]));
+        stage_tell(system, refs[i], said[2]); /* in none */
+        UNIT_EQUAL(stage_ask(system, refs[i], "ack", answer, sizeof answer), TRP_OK);
+    }
+    hops_take(system, &h);
+    UNIT_EQUAL(h.count, 5);
+    for (uint32_t i = 0; i < h.count; i++) {
+        UNIT_EQUAL(h.all[i].trace.id_low, outside.id_low);
+        UNIT_EQUAL(h.all[i].parent, outside.span);
+        UNIT_EQUAL(h.all[i].trace.attempt, attempts[i]);
+        UNIT_EQUAL(h.all[i].end, ends[i]);
+        for (uint32_t k = 0; k < i; k++) {
+            UNIT_TRUE(h.all[k].trace.span != h.all[i].trace.span);
+        }
+    }
+    stage_close(system);
 }
 
 /* CONTRIB-40: max_retries more times, with a failure or without; then it is dropped */
@@ -302,6 +338,7 @@ a_message_out_of_the_stash_acknowledges_no_other(void)
 
 UNIT_BEGIN("peek")
 UNIT(a_message_at_which_the_actor_failed_is_given_again)
+UNIT(each_delivery_of_a_traced_message_is_a_hop_of_its_trace)
 UNIT(what_is_never_acknowledged_is_given_up_after_the_last_retry)
 UNIT(what_waits_at_the_end_is_dead_letters)
 UNIT(a_large_message_is_given_again_whole)

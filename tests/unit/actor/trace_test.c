@@ -171,6 +171,31 @@ what_a_reply_causes_is_below_the_reply(void)
     stage_close(system);
 }
 
+/* The number of an attempt is that of the message alone: what follows from it has none. */
+static void
+an_attempt_that_a_program_numbers_keeps_its_number_and_passes_none_on(void)
+{
+    static const char *const said[] = { "tell", "schedule", "ask", "stash" };
+
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        trp_system *system = open_workers();
+        trp_trace third = outside;
+        hops h;
+
+        third.attempt = 3;
+        trp_system_tell_traced(system, next_of[0], (trp_ref)TRP_REF_NONE, &third, &trp_string_type,
+                               said[i], strlen(said[i]));
+        UNIT_WAIT(hops_count(system) >= (i == 3 ? 1u : i == 2 ? 4u : i == 1 ? 2u : 3u), 60000);
+        hops_take(system, &h);
+        for (uint32_t k = 0; k < h.count; k++) {
+            bool is_first = h.all[k].parent == outside.span;
+
+            UNIT_EQUAL(h.all[k].trace.attempt, is_first ? 3 : 0);
+        }
+        stage_close(system);
+    }
+}
+
 /* An actor that sets its timer again at each tick leaves the trace: the next tick is in none. */
 static void
 a_timer_is_part_of_the_trace_that_set_it_and_does_not_prolong_it_for_ever(void)
@@ -561,6 +586,7 @@ a_new_trace_is_like_no_other(void)
 UNIT_BEGIN("trace")
 UNIT(messages_told_while_a_traced_one_is_handled_are_below_it)
 UNIT(what_a_reply_causes_is_below_the_reply)
+UNIT(an_attempt_that_a_program_numbers_keeps_its_number_and_passes_none_on)
 UNIT(a_timer_is_part_of_the_trace_that_set_it_and_does_not_prolong_it_for_ever)
 UNIT(a_stashed_message_stays_in_its_trace)
 UNIT(what_reaches_no_actor_says_why)

@@ -8,7 +8,7 @@
 static void
 hops_leave(trp_node *node, uint32_t count)
 {
-    static const trp_trace outside = { 1, 2, 3, 0 };
+    static const trp_trace outside = { 1, 2, 3, 0, 0 };
     trp_ref nobody = TRP_REF_NONE;
     for (uint32_t i = 0; i < count; i++) {
         trp_system_tell_traced(trp_node_system(node), nobody, nobody, &outside, &trp_string_type,

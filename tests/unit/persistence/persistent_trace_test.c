@@ -1,5 +1,9 @@
-/* persistent_trace_test.c - traces through persistent actors: commands that wait, and callbacks of
- * what is stored. */
+/* persistent_trace_test.c - traces through persistent actors: commands that wait, callbacks of
+ * what is stored; and through all that delivers a message again. */
+#include <troupe/delivery.h>
+#include <troupe/reliable_proxy.h>
+
+#include "pattern/reliable.h"
 #include "tests/unit/actor/hops.h"
 #include "tests/unit/persistence/book.h"
 
@@ -94,6 +98,231 @@ what_a_callback_tells_when_its_event_is_stored_is_below_the_command(void)
     book_close(&b);
 }
 
+/* ---- deliveries that are repeated ------------------------------------------------------------ */
+
+enum { AGAIN_MS = 1000 };
+static uint32_t tells; /* of the deliver hook */
+static bool fails;     /* the next one, once */
+
+static trp_err
+sure_event(trp_ctx *ctx, void *state, const trp_msg *event)
+{
+    (void)state;
+    return trp_deliver(ctx, &ledger_added_type, trp_msg_payload(event), 0, NULL);
+}
+
+static void
+sure_deliver(trp_ctx *ctx, void *state, uint64_t delivery, const trp_msg *msg)
+{
+    (void)state, (void)delivery, (void)msg;
+    trp_tell_text(ctx, reader, "delivered");
+    tells++;
+    if (fails) {
+        fails = false;
+        trp_fail(ctx, 7, "as ordered"); /* a jump out of the attempt leaves nothing carried */
+    }
+}
+
+/* Count the hops of reader; each is an attempt below a hop of `above`, with a span of its own. */
+static uint32_t
+attempts_check(const hops *h, const char *above, uint32_t *ret_highest)
+{
+    char name[64];
+    uint32_t count = 0;
+
+    *ret_highest = 0;
+    for (uint32_t i = 0; i < h->count; i++) {
+        const trp_trace_hop *hop = &h->all[i];
+
+        UNIT_EQUAL(hop->trace.id_high, outside.id_high);
+        UNIT_EQUAL(hop->trace.id_low, outside.id_low);
+        if (trp_ref_equal(hop->actor, reader)) {
+            for (uint32_t k = 0; k < i; k++) {
+                UNIT_TRUE(h->all[k].trace.span != hop->trace.span);
+            }
+            UNIT_TEXT(parent_of(h, hop->parent, name, sizeof name), above);
+            *ret_highest = hop->trace.attempt > *ret_highest ? hop->trace.attempt : *ret_highest;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* HOW-09, persistent-V3: at once and twice more, below the command; a delivery of a command in no
+ * trace beside it is in none, and so is what is told after a recovery. */
+static void
+each_attempt_of_a_delivery_is_below_its_command(void)
+{
+    trp_persistent what = TRP_PERSISTENT_INIT("sure", ledger, ledger_command, sure_event);
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    uint32_t highest;
+    static hops h;
+    book b;
+
+    book_open(&b);
+    tells = 0;
+    fails = false;
+    what.events = ledger_protocols;
+    what.deliver = sure_deliver;
+    what.redeliver_ms = AGAIN_MS;
+    UNIT_EQUAL(trp_protocol_register(&ledger_protocol), TRP_OK);
+    options.name = "reader";
+    UNIT_REQUIRE(trp_system_spawn(b.system, &reader_behaviour, &options, &reader) == TRP_OK);
+    options.name = "sure";
+    UNIT_REQUIRE(trp_system_spawn(b.system, &what.behaviour, &options, &ref) == TRP_OK);
+    book_run(&b, 0);
+    trp_system_tell_traced(b.system, ref, (trp_ref)TRP_REF_NONE, &outside, &ledger_add_type,
+                           &(ledger_add){ 1 }, sizeof(ledger_add));
+    trp_system_tell(b.system, ref, &ledger_add_type, &(ledger_add){ 2 }, sizeof(ledger_add));
+    for (uint32_t attempt = 1; attempt <= 3; attempt++) {
+        book_run(&b, attempt == 1 ? 0 : AGAIN_MS);
+        hops_take(b.system, &h);
+        UNIT_EQUAL(tells, 2 * attempt);
+        /* that of the command's callback, and the attempts */
+        UNIT_EQUAL(attempts_check(&h, "sure", &highest), 1 + attempt);
+        UNIT_EQUAL(highest, attempt);
+    }
+    uint32_t before = h.count;
+    fails = true;
+    book_run(&b, AGAIN_MS); /* the actor recovers, and tells both again */
+    UNIT_EQUAL(tells, 9);
+    hops_take(b.system, &h);
+    UNIT_EQUAL(h.count, before + 1);
+    (void)attempts_check(&h, "sure", &highest);
+    UNIT_EQUAL(highest, 4);
+    book_close(&b);
+}
+
+/* HOW-09, reliable-proxy-N4: the test is the far end, and acknowledges nothing. */
+static void
+each_attempt_of_a_reliable_proxy_is_below_its_message(void)
+{
+    trp_reliable_proxy_options options = TRP_RELIABLE_PROXY_OPTIONS_INIT;
+    trp_ref proxy = TRP_REF_NONE;
+    uint32_t highest;
+    static hops h;
+    book b;
+
+    book_open(&b);
+    reader = trp_probe_ref(b.probe);
+    options.target = reader;
+    options.retry_after_ms = AGAIN_MS;
+    options.name = "proxy";
+    UNIT_REQUIRE(trp_system_reliable_proxy_spawn(b.system, &options, &proxy) == TRP_OK);
+    trpi_reliable_ack ack = { trpi_world_mono_ns(trpi_system_world(b.system)), 1 };
+    book_run(&b, 0);
+    trp_system_tell_traced(b.system, proxy, (trp_ref)TRP_REF_NONE, &outside, &trp_string_type, "m",
+                           1);
+    trp_system_tell(b.system, proxy, &trp_string_type, "n", 1); /* in none */
+    trp_system_tell_as(b.system, proxy, reader, &trpi_reliable_ack_type, &ack, sizeof ack);
+    for (uint32_t attempt = 1; attempt <= 3; attempt++) {
+        book_run(&b, attempt == 1 ? 0 : AGAIN_MS);
+        UNIT_EQUAL(trp_probe_receive_n(b.probe, TRP_TEST_TIME, 2), 2);
+        hops_take(b.system, &h);
+        UNIT_EQUAL(attempts_check(&h, "proxy", &highest), attempt);
+        UNIT_EQUAL(highest, attempt);
+    }
+    book_close(&b);
+}
+
+/* The next message that the probe got: in the trace that the tests begin? */
+static uint32_t
+attempt_of_next(trp_probe *probe)
+{
+    const trp_msg *msg = trp_probe_receive(probe, TRP_TEST_TIME);
+    trp_trace trace = outside;
+
+    UNIT_REQUIRE(msg != NULL && trp_msg_is(msg, &trp_string_type));
+    if (!trp_msg_trace(msg, &trace)) {
+        return 0;
+    }
+    UNIT_EQUAL(trace.id_high, outside.id_high);
+    UNIT_EQUAL(trace.id_low, outside.id_low);
+    return trace.attempt;
+}
+
+/* As the far end of a proxy passes it on. */
+static void
+a_message_that_a_reliable_proxy_passed_on_has_its_number(void)
+{
+    trp_reliable_proxy_options options = TRP_RELIABLE_PROXY_OPTIONS_INIT;
+    trp_ref proxy = TRP_REF_NONE;
+    book b;
+
+    book_open(&b);
+    options.target = trp_probe_ref(b.probe);
+    options.retry_after_ms = AGAIN_MS;
+    UNIT_REQUIRE(trp_system_reliable_proxy_spawn(b.system, &options, &proxy) == TRP_OK);
+    for (int i = 0; i < 2; i++) { /* before there is a far end, and with it */
+        trp_system_tell_traced(b.system, proxy, (trp_ref)TRP_REF_NONE, &outside, &trp_string_type,
+                               "m", 1);
+        trp_system_tell(b.system, proxy, &trp_string_type, "n", 1);
+        book_run(&b, 0);
+        UNIT_EQUAL(attempt_of_next(b.probe), 1);
+        UNIT_EQUAL(attempt_of_next(b.probe), 0);
+    }
+    book_close(&b);
+}
+
+static trp_probe *
+worker_open(const book *b, trp_ref to)
+{
+    trp_delivery_consumer_options options = TRP_DELIVERY_CONSUMER_OPTIONS_INIT;
+    trp_probe *probe = NULL;
+    trp_ref ref;
+
+    UNIT_REQUIRE(trp_probe_open(b->kit, &probe) == TRP_OK);
+    options.consumer = trp_probe_ref(probe);
+    options.producer = to;
+    UNIT_REQUIRE(trp_system_delivery_consumer_spawn(b->system, &options, &ref) == TRP_OK);
+    book_run(b, 0);
+    return probe;
+}
+
+/* HOW-09, delivery-produce-P4: of work pulling, in memory and with a journal. A worker ends with
+ * two messages unconfirmed, one of them in its controller: the next worker gets both. */
+static void
+a_message_that_another_worker_gets_stays_in_its_trace(void)
+{
+    for (int durable = 0; durable < 2; durable++) {
+        trp_delivery_producer_options options = TRP_DELIVERY_PRODUCER_OPTIONS_INIT;
+        trp_ref to = TRP_REF_NONE;
+        book b;
+
+        book_open(&b);
+        options.workers = 1;
+        options.journal_id = durable ? "jobs" : NULL;
+        UNIT_REQUIRE(trp_system_delivery_producer_spawn(b.system, &options, &to) == TRP_OK);
+        book_run(&b, 0);
+        trp_system_tell_traced(b.system, to, (trp_ref)TRP_REF_NONE, &outside, &trp_string_type, "m",
+                               1);
+        trp_system_tell(b.system, to, &trp_string_type, "n", 1); /* in none */
+        book_run(&b, 0);
+        for (uint32_t attempt = 1; attempt <= 3; attempt++) {
+            trp_probe *worker = worker_open(&b, to);
+            UNIT_EQUAL(attempt_of_next(worker), attempt);
+            trp_probe_close(worker);
+            book_run(&b, 0);
+        }
+        trp_delivery_consumer_options last = TRP_DELIVERY_CONSUMER_OPTIONS_INIT;
+        trp_ref controller;
+        last.consumer = trp_probe_ref(b.probe);
+        last.producer = to;
+        UNIT_REQUIRE(trp_system_delivery_consumer_spawn(b.system, &last, &controller) == TRP_OK);
+        book_run(&b, 0);
+        UNIT_EQUAL(attempt_of_next(b.probe), 4);
+        trp_probe_tell(b.probe, controller, &trp_delivery_confirm_type, NULL, 0);
+        book_run(&b, 0);
+        UNIT_EQUAL(attempt_of_next(b.probe), 0);
+        book_close(&b);
+    }
+}
+
 UNIT_BEGIN("persistent_trace")
+UNIT(each_attempt_of_a_delivery_is_below_its_command)
+UNIT(each_attempt_of_a_reliable_proxy_is_below_its_message)
+UNIT(a_message_that_a_reliable_proxy_passed_on_has_its_number)
+UNIT(a_message_that_another_worker_gets_stays_in_its_trace)
 UNIT(what_a_callback_tells_when_its_event_is_stored_is_below_the_command)
 UNIT_END

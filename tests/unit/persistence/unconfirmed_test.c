@@ -357,7 +357,7 @@ the_engine_does_as_its_model(void)
         uint32_t what = roll(4);
 
         if (what == 0 && last < 500) {
-            UNIT_EQUAL(trpi_unconfirmed_put(&r, ++last, engine_msg()), TRP_OK);
+            UNIT_EQUAL(trpi_unconfirmed_put(&r, ++last, engine_msg(), NULL), TRP_OK);
             due[last] = 1;
             live++;
         } else if (what == 1) {

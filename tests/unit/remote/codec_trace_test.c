@@ -4,7 +4,7 @@
 #include "tests/unit/remote/frames.h"
 
 static const trpi_wire_trace some_trace = { { 0x4bf92f3577b34da6u, 0xa3ce929d0e0e4736u,
-                                              0x00f067aa0ba902b7u, 0 },
+                                              0x00f067aa0ba902b7u, 3, 0 },
                                             0x1122334455667788u,
                                             1763640181204000000u };
 

@@ -3,7 +3,7 @@
 
 #include "tests/unit/remote/pair.h"
 
-static const trp_trace outside = { 0x0102030405060708, 0x1112131415161718, 99, 0 };
+static const trp_trace outside = { 0x0102030405060708, 0x1112131415161718, 99, 0, 0 };
 static trp_ref far;
 static char far_path[TRP_PATH_BYTES_MAX + 1];
 static _Atomic int answers;
