@@ -33,6 +33,23 @@ typedef struct target {
     char text[PATH_TEXT_BYTES];        /* as it goes to resolve: full when remote */
 } target;
 
+/* A client over HTTP reaches actors of members only: it must not choose the addresses that this
+ * node dials. false: refused. */
+static bool
+target_is_near(trp_node *node, trpi_call *call, const target *to)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    trpi_control_refusal refusal;
+    trp_member member;
+    if (!to->remote || call->by_text[0] == '\0' ||
+        trpi_member_find(node, trpi_address_format(&to->address, text, sizeof text), &member,
+                         &refusal)) {
+        return true;
+    }
+    trpi_call_refuse(call, &refusal);
+    return false;
+}
+
 /* Parse a path; bad syntax is refused. */
 static bool
 target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_target)
@@ -68,7 +85,7 @@ target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_targ
     }
     (void)snprintf(ret_target->text, sizeof ret_target->text, "%s",
                    ret_target->remote ? text : ret_target->path);
-    return true;
+    return target_is_near(node, call, ret_target);
 }
 
 static char *

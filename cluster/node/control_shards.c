@@ -2,7 +2,10 @@
  * waits for, and where an entity lives; the same for status and why.
  *
  * Key order and names are CONTROL.md's.
- * Tests. tests/system/cli_fake.sh
+ * Must hold.
+ *   control-shards-P1  Only members are asked: anybody on the host may read shards over HTTP, and
+ *       must not choose the addresses that this node dials.                       (is_carried_on)
+ * Tests. tests/system/cli_fake.sh, tests/system/reach.sh
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,8 +79,17 @@ static bool
 is_carried_on(trp_node *node, trpi_call *call, const char *command)
 {
     const trpi_control_request *asked = &call->request;
+    trpi_control_refusal refusal;
     trpi_address address;
+    trp_member member;
     if (asked->member == NULL || strcmp(asked->member, node->address) == 0) {
+        return false;
+    }
+    if (!trpi_member_find(node, asked->member, &member, &refusal)) { /* control-shards-P1 */
+        trpi_call_refuse(call, &refusal);
+        return true;
+    }
+    if (member.self) {
         return false;
     }
     cJSON *request = cJSON_CreateObject(), *reply = NULL;
@@ -86,7 +98,7 @@ is_carried_on(trp_node *node, trpi_call *call, const char *command)
               (asked->text == NULL || trpi_json_add_text(request, "text", asked->text)) &&
               trpi_json_add_i64(request, "timeoutMs", trpi_call_left_ms(call));
     char *text = ok ? trpi_json_print(request) : NULL;
-    trp_err err = trpi_address_parse(asked->member, &address, NULL, NULL);
+    trp_err err = trpi_address_parse(member.address, &address, NULL, NULL);
     if (err == TRP_OK) {
         err = text == NULL ? TRP_ENOMEM
                            : trpi_carry_ask(node->carry, &address, text, trpi_call_left_ms(call),

@@ -81,6 +81,15 @@ check an_unknown_member_is_68 wait_until 60 same member nobody:1
 expect an_unknown_member_ends_so 68 far member nobody:1
 has it_is_named "no such member nobody:1" "$work/err"
 expect an_unknown_actor_is_68 68 far actor /user/nobody
+# The member that is asked is one: else anybody on the host would choose the addresses that the node dials.
+status() { curl -sS --max-time 30 -o "$work/out" -w '%{http_code}' "$@" 2>"$work/err"; }
+is shards_of_a_member "$(status "$one_url/control/shards?member=$two_address")" 200
+is shards_of_another_are_404 "$(status "$one_url/control/shards?member=troupe.tcp://demo@127.0.0.1:1")" 404
+has it_is_no_member "no such member troupe.tcp://demo@127.0.0.1:1"
+is a_tree_of_another_is_404 "$(status -H "Authorization: Bearer $(cat "$work/readers")" "$one_url/control/tree?path=troupe.tcp://demo@127.0.0.1:2/user")" 404
+expect peers_over_the_socket 0 "$troupe" --socket "$work/one.sock" peers -o json
+lacks nobody_else_was_dialled 'demo@127.0.0.1:1"'
+lacks nor_for_a_tree 'demo@127.0.0.1:2"'
 expect a_bad_level_is_64 64 far logs --level loud
 expect is_singleton_says_no 1 far is-singleton
 expect the_environment_names_it 0 env TROUPE_ENDPOINT="$one_url" TROUPE_TIMEOUT=30s "$troupe" members -o name
