@@ -13,6 +13,9 @@
  *       library leaves the verdict to this callback.                (trpi_exchange_callback)
  *       Its name is the whole of its one common name; that of libwebsockets is what follows the
  *       first "/CN=" in any part of the subject.                            (certificate_take)
+ *   exchange-X4  A client that goes while the node works on its question is noticed within LOOK_MS,
+ *       and its call cancelled: the library does not look at a connection that nothing is written
+ *       to.                                                      (wait_go_on, exchange_free)
  * Limits.  TRPI_MANAGEMENT_*_MAX; a header block above its limit is closed by libwebsockets.
  * Tests.   tests/system/management.sh
  */
@@ -23,6 +26,7 @@
 
 #ifdef HAVE_LIBWEBSOCKETS
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +38,7 @@
 #include "tls/tls.h"
 
 #define CHUNK_BYTES 16384u /* written at one time */
+#define LOOK_MS 1000u
 
 static trpi_management *
 management_of(struct lws *wsi, const trpi_lws *lws)
@@ -316,6 +321,27 @@ event_log_answer(trpi_management *m, trpi_exchange *x)
     return trpi_exchange_answer(m, x, &answer);
 }
 
+bool
+trpi_exchange_hung_up(const trpi_management *m, const trpi_exchange *x)
+{
+    struct pollfd fd = { m->lws->lws_get_socket_fd(x->wsi), POLLRDHUP, 0 };
+    return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+/* exchange-X4. The question has time of its own: set the timer for the next look at its client. -1:
+ * the client has gone, or the time is over. */
+static int
+wait_go_on(trpi_management *m, trpi_exchange *x)
+{
+    uint64_t step_ms = x->left_ms < LOOK_MS ? x->left_ms : LOOK_MS;
+    if (step_ms == 0 || (x->id != 0 && trpi_exchange_hung_up(m, x))) {
+        return -1;
+    }
+    x->left_ms -= step_ms;
+    m->lws->lws_set_timer_usecs(x->wsi, (lws_usec_t)step_ms * 1000);
+    return 0;
+}
+
 /* Judge a request, all of which is here, and answer it or ask the node. */
 static int
 request_serve(trpi_management *m, trpi_exchange *x)
@@ -340,7 +366,10 @@ request_serve(trpi_management *m, trpi_exchange *x)
     }
     if (x->plan.wait_ms > 0) { /* forward-F2. The library's own limit for headers would cut it */
         m->lws->lws_set_timeout(x->wsi, NO_PENDING_TIMEOUT, 0);
-        m->lws->lws_set_timer_usecs(x->wsi, ((lws_usec_t)x->plan.wait_ms + m->request_ms) * 1000);
+        x->left_ms = (uint64_t)x->plan.wait_ms + m->request_ms;
+        if (wait_go_on(m, x) != 0) {
+            return -1;
+        }
     }
     x->id = ++m->id_next;
     m->ask(m->arg, m, x->id, x->plan.command, x->from);
@@ -415,6 +444,10 @@ exchange_free(trpi_management *m, trpi_exchange *x)
             break;
         }
     }
+    if (x->id != 0 && m->cancel != NULL &&
+        !atomic_load_explicit(&m->stopping, memory_order_acquire)) {
+        m->cancel(m->arg, m, x->id); /* a node that ends lets orders go on for a while */
+    }
     trpi_stream_end(m, x);
     trpi_free(x->body);
     trpi_free(x->out);
@@ -478,7 +511,11 @@ trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
     switch (reason) {
     case LWS_CALLBACK_FILTER_NETWORK_CONNECTION: {
         trpi_management *m = management_of(wsi, lws);
-        return m->connections_count >= m->connections_max ? 1 : 0;
+        bool full = m->connections_count >= m->connections_max;
+        if (full) {
+            trpi_streams_sweep(m);
+        }
+        return full ? 1 : 0;
     }
     case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
         connection_begin(management_of(wsi, lws), wsi);
@@ -488,7 +525,9 @@ trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
         return 0;
     case LWS_CALLBACK_TIMER: { /* exchange-X2 */
         trpi_exchange *x = user != NULL ? *(trpi_exchange **)user : NULL;
-        return x != NULL && x->streams ? trpi_stream_timer(management_of(wsi, lws), x) : -1;
+        return x == NULL    ? -1
+               : x->streams ? trpi_stream_timer(management_of(wsi, lws), x)
+                            : wait_go_on(management_of(wsi, lws), x);
     }
     case LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS: { /* of a vhost, not a connection */
         trpi_management *m = lws->lws_context_user(lws->lws_get_context(wsi));

@@ -8,7 +8,8 @@
  *       its kind: a write with another field is refused, since a misspelt dryRun would be an order.
  *       (trpi_management_forward_make)
  *   forward-F3  The action of a read is to list: the others change something, and are writes.
- *   forward-F2  Only a request with a credential may hold its connection for longer than others.
+ *   forward-F2  Only a request with a credential may hold its connection, or one of the node's
+ *       calls, for longer than others.                                              (wait_settle)
  * Limits.  TRPI_MANAGEMENT_FIELD_BYTES_MAX for a text, _BODY_BYTES_MAX for a write's JSON,
  *          _COMMAND_BYTES_MAX for what becomes of it.
  * Tests.   tests/unit/management/forward_test.c, tests/fuzz/management_fuzz.c
@@ -236,27 +237,34 @@ route_of(const trpi_management_request *request)
 /* Settle how long the node may take: what the request says, else the default of its kind. false:
  * refused. */
 static bool
-wait_settle(trpi_management_plan *plan, const trpi_management_route *route, cJSON *command)
+wait_settle(trpi_management_plan *plan, const trpi_management_route *route, uint32_t request_ms,
+            cJSON *command)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(command, "timeoutMs");
+    cJSON *item = cJSON_GetObjectItemCaseSensitive(command, "timeoutMs");
     bool is_long = route->class == TRPI_MANAGEMENT_WRITE || strstr(route->path, "/doctor") != NULL;
     uint32_t ms = is_long ? TRPI_MANAGEMENT_WAIT_MS_LONG : TRPI_MANAGEMENT_WAIT_MS_DEFAULT;
     if (item != NULL && !(item->valuedouble <= TRPI_MANAGEMENT_WAIT_MS_MAX)) {
         plan_stop_field(plan, "timeoutMs", "it is more than a day");
         return false;
     }
+    bool is_open = route->class == TRPI_MANAGEMENT_OPEN;
+    ms = item != NULL ? (uint32_t)item->valuedouble : ms;
+    ms = is_open && ms > request_ms ? request_ms : ms; /* forward-F2 */
+    bool follows = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(command, "follow"));
+    ms = follows && ms > TRPI_MANAGEMENT_FOLLOW_MS_MAX ? TRPI_MANAGEMENT_FOLLOW_MS_MAX : ms;
     if (item != NULL) {
-        ms = (uint32_t)item->valuedouble;
+        (void)cJSON_SetNumberValue(item, ms);
     } else if (!trpi_json_add_i64(command, "timeoutMs", ms)) {
         plan_stop(plan, 500, "no-memory", NULL);
         return false;
     }
-    plan->wait_ms = route->class == TRPI_MANAGEMENT_OPEN ? 0 : ms; /* forward-F2 */
+    plan->wait_ms = is_open ? 0 : ms;
     return true;
 }
 
 void
-trpi_management_forward_make(trpi_management_plan *plan, const trpi_management_request *request)
+trpi_management_forward_make(trpi_management_plan *plan, const trpi_management_request *request,
+                             uint32_t request_ms)
 {
     const trpi_management_route *route = route_of(request);
     cJSON *command = cJSON_CreateObject();
@@ -271,7 +279,7 @@ trpi_management_forward_make(trpi_management_plan *plan, const trpi_management_r
     bool ok =
         is_read ? query_take(plan, route, request->query, command) && action_is_read(plan, command)
                 : body_take(plan, route, request, command);
-    ok = ok && wait_settle(plan, route, command);
+    ok = ok && wait_settle(plan, route, request_ms, command);
     char *text = ok ? trpi_json_print(command) : NULL;
     if (ok && text == NULL) {
         plan_stop(plan, 500, "no-memory", NULL);

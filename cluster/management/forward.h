@@ -9,6 +9,9 @@
 #define TRPI_MANAGEMENT_WAIT_MS_MAX (24u * 3600u * 1000u)
 #define TRPI_MANAGEMENT_WAIT_MS_DEFAULT 5000u
 #define TRPI_MANAGEMENT_WAIT_MS_LONG 60000u /* of doctor and of orders */
+/* of a question that follows: its client asks again. One that has vanished with its host keeps its
+ * place for no longer */
+#define TRPI_MANAGEMENT_FOLLOW_MS_MAX 30000u
 
 /* Rows of the table in routes.c: the last segment is the command, `query` its fields. A command
  * that tells of actors, dead letters, log lines or the host needs a reader on loopback, too. */
@@ -64,9 +67,9 @@
                 "member unreachable uids dryRun cautious dead wait timeoutMs")
 
 /* Write the question to the node into plan->command, and what it may take into plan->wait_ms; or
- * refuse the request. */
+ * refuse the request. request_ms: what a request without a credential may take. */
 void trpi_management_forward_make(trpi_management_plan *plan,
-                                  const trpi_management_request *request);
+                                  const trpi_management_request *request, uint32_t request_ms);
 /* Turn the node's reply, an object, into the answer: the reply itself, or {"error", "message",
  * "exit", "hint"} with a status that says the kind. Thread: any. */
 void trpi_management_forward_answer(const cJSON *reply, trpi_management_answer *ret_answer);

@@ -37,6 +37,9 @@ typedef struct trpi_management_options {
      * must not wait. */
     void (*ask)(void *arg, trpi_management *management, uint64_t id, const char *command,
                 const char *from);
+    /* The client that asked `id` has gone, or its time is over: no reply is needed. NULL is fine.
+     * The server's thread. */
+    void (*cancel)(void *arg, trpi_management *management, uint64_t id);
     void *arg;
 } trpi_management_options;
 

@@ -78,6 +78,7 @@ typedef struct trpi_management_policy {
     const trpi_management_tokens *tokens;
     const struct trpi_management_sessions *sessions; /* of browsers; NULL: none */
     uint64_t now_ms;                                 /* by which they end */
+    uint32_t request_ms; /* of a request that may not choose its time itself */
 } trpi_management_policy;
 
 /* The answer, as it is written back. */

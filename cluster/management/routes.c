@@ -422,7 +422,8 @@ plain_make(trpi_management_plan *plan, const char *name)
 }
 
 static void
-command_make(trpi_management_plan *plan, const trpi_management_request *request)
+command_make(const trpi_management_policy *policy, trpi_management_plan *plan,
+             const trpi_management_request *request)
 {
     switch (plan->operation) {
     case TRPI_MANAGEMENT_MEMBERS:
@@ -481,7 +482,7 @@ command_make(trpi_management_plan *plan, const trpi_management_request *request)
         actors_make(plan, request);
         return;
     case TRPI_MANAGEMENT_FORWARD:
-        trpi_management_forward_make(plan, request);
+        trpi_management_forward_make(plan, request, policy->request_ms);
         return;
     case TRPI_MANAGEMENT_OPENAPI:
         plan->operation = 0;
@@ -606,5 +607,5 @@ trpi_management_plan_make(const trpi_management_policy *policy,
         return;
     }
     ret_plan->operation = route->operation;
-    command_make(ret_plan, request);
+    command_make(policy, ret_plan, request);
 }

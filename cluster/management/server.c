@@ -92,13 +92,15 @@ settings_copy(trpi_management *m, const trpi_management_options *options)
                                           .writers = m->writers,
                                           .writers_count = options->writers_count,
                                           .tokens = &m->tokens,
-                                          .sessions = &m->sessions };
+                                          .sessions = &m->sessions,
+                                          .request_ms = options->request_ms };
     m->world = options->world;
     m->connections_max = options->connections_max;
     m->request_ms = options->request_ms;
     m->streams_max = options->streams_max;
     trpi_management_feed_init(&m->feed, options->uid);
     m->ask = options->ask;
+    m->cancel = options->cancel;
     m->arg = options->arg;
     return ok;
 }

@@ -36,7 +36,8 @@ enum {
 typedef struct trpi_exchange {
     struct trpi_exchange *next;
     struct lws *wsi;
-    uint64_t id; /* of the question to the node; 0: none waits */
+    uint64_t id;      /* of the question to the node; 0: none waits */
+    uint64_t left_ms; /* exchange-X4: of its own time; 0: it has that of any request */
     trpi_management_plan plan;
     trpi_management_request request;
     char path[TRPI_MANAGEMENT_PATH_BYTES_MAX + 2], query[TRPI_MANAGEMENT_QUERY_BYTES_MAX + 2];
@@ -80,6 +81,7 @@ struct trpi_management {
     uint32_t connections_max, request_ms;
     void (*ask)(void *arg, trpi_management *management, uint64_t id, const char *command,
                 const char *from);
+    void (*cancel)(void *arg, trpi_management *management, uint64_t id);
     void *arg;
     /* the server's thread only */
     uint32_t connections_count;
@@ -105,6 +107,8 @@ void trpi_management_tls_take(trpi_management *m);
 int trpi_exchange_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                            size_t length);
 void trpi_exchange_replied(trpi_management *m, uint64_t id, const char *reply);
+/* Has the client closed the connection, or its sending side? */
+bool trpi_exchange_hung_up(const trpi_management *m, const trpi_exchange *x);
 /* Is there an order whose answer the node has not given, or the client does not have yet? */
 bool trpi_exchange_orders_wait(const trpi_management *m);
 
@@ -117,6 +121,8 @@ int trpi_stream_snapshot(trpi_management *m, trpi_exchange *x, const char *reply
 int trpi_stream_write(trpi_management *m, trpi_exchange *x);
 int trpi_stream_timer(trpi_management *m, trpi_exchange *x);
 void trpi_stream_end(trpi_management *m, trpi_exchange *x);
+/* End the streams whose clients have gone: others want their places. */
+void trpi_streams_sweep(trpi_management *m);
 /* Events have come, perhaps: let the streams write. */
 void trpi_streams_wake(trpi_management *m);
 /* exchange.c: take answer, and begin to write it. */

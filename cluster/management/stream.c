@@ -8,6 +8,8 @@
  *       (trpi_stream_write, trpi_stream_timer)
  *   stream-W2  Until its snapshot has come a stream has the time of any request.   (exchange-X2)
  *   stream-W3  streams_count counts the exchanges that have `streams`.
+ *   stream-W4  A client that has gone keeps no place from another one: the library does not look at
+ *       the connection of an idle stream.                          (trpi_streams_sweep)
  * Limits.  streams_max; TRPI_MANAGEMENT_EVENTS_MAX events behind; WRITE_BYTES at one time.
  * Cost.    A beat of some bytes each BEAT_S for a stream that is idle, which finds dead clients.
  * Tests.   tests/system/management.sh
@@ -68,10 +70,25 @@ stream_refuse(trpi_management *m, trpi_exchange *x, const char *error, const cha
     return trpi_exchange_answer(m, x, &answer);
 }
 
+/* stream-W4. A timer that is over ends the connection, when no other callback is on the stack. */
+void
+trpi_streams_sweep(trpi_management *m)
+{
+    for (trpi_exchange *x = m->exchanges; x != NULL; x = x->next) {
+        if (x->streams && x->id == 0 && trpi_exchange_hung_up(m, x)) {
+            trpi_stream_end(m, x);
+            m->lws->lws_set_timer_usecs(x->wsi, 1);
+        }
+    }
+}
+
 /* stream-W3. false: there are too many, or the node does not publish events (any more). */
 static bool
 stream_admit(trpi_management *m, trpi_exchange *x, const char **ret_error, const char **ret_why)
 {
+    if (m->streams_count >= m->streams_max) {
+        trpi_streams_sweep(m);
+    }
     pthread_mutex_lock(&m->lock);
     bool open = m->feed_open, fits = m->streams_count < m->streams_max;
     x->streams = open && fits;

@@ -166,6 +166,7 @@ refusal_answer(const cJSON *reply, trpi_management_answer *ret_answer)
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(reply, "exit");
     const char *text = trpi_json_get_text(reply, "error");
     int code = cJSON_IsNumber(item) ? item->valueint : 0;
+    bool busy = false;
     text = text != NULL ? text : "the node gave no reason";
     switch (code) {
     case EXIT_NOT_FOUND:
@@ -179,7 +180,9 @@ refusal_answer(const cJSON *reply, trpi_management_answer *ret_answer)
         trpi_management_answer_error(ret_answer, 409, "refused", text);
         return;
     case EXIT_LATER:
-        trpi_management_answer_error(ret_answer, 504, "no-answer", text);
+        busy = trpi_json_get_bool(reply, "busy", &busy) && busy; /* then it was not told */
+        trpi_management_answer_error(ret_answer, busy ? 503 : 504, busy ? "try-again" : "no-answer",
+                                     text);
         return;
     default:
         trpi_management_answer_error(ret_answer, 503, "try-again", text);

@@ -588,7 +588,7 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
             atomic_store_explicit(&c->call->cancelled, true, memory_order_relaxed);
         }
     }
-    for (size_t i = 0; i < TRPI_CONTROL_CARRIED_MAX; i++) {
+    for (size_t i = 0; i < 2 * TRPI_CONTROL_CARRIED_MAX; i++) {
         if (control->carried[i]) {
             atomic_store_explicit(&control->carried[i]->cancelled, true, memory_order_relaxed);
         }

@@ -18,7 +18,8 @@
 #define TRPI_CONTROL_EVENTS_MAX 1024u  /* events that wait for one slow client */
 #define TRPI_CONTROL_IDLE_MS 60000u    /* a connection without a request is closed then */
 #define TRPI_CONTROL_REQUEST_MS 10000u /* a request that has begun must have arrived by then */
-#define TRPI_CONTROL_CARRIED_MAX 16u   /* calls for other nodes at one time */
+#define TRPI_CONTROL_CARRIED_MAX 16u   /* calls for other nodes at one time, and over HTTP */
+#define TRPI_CONTROL_FOLLOWERS_MAX 8u  /* of those over HTTP: that wait for the next record */
 
 typedef struct trpi_control trpi_control;
 
@@ -32,7 +33,7 @@ typedef struct trpi_call {
     /* Send one object. text: NUL-terminated JSON, borrowed. Any thread. */
     void (*emit)(struct trpi_call *call, const char *text, bool final);
     void *emit_arg;
-    uint64_t emit_id;
+    uint64_t emit_id; /* of the connection, or of the request over HTTP */
     trpi_control *control;
     trpi_world *world; /* its clock */
     bool by_known;     /* the client's user and process by SO_PEERCRED; false: another node asks */
@@ -70,9 +71,13 @@ const char *trpi_control_path(const trpi_control *control);
 void trpi_control_publish(trpi_control *control, unsigned event_index, const char *text);
 bool trpi_control_has_streams(trpi_control *control);
 
-/* Run a call that did not come through the socket on a thread of its own. Takes call and its
- * request, on success only. Errors: TRP_ELIMIT, TRP_ENOMEM, TRP_ECLOSED. */
+/* Run a call that did not come through the socket on a thread of its own; by_text, if it has one,
+ * says that it came over HTTP. Takes call and its request, on success only. Errors: TRP_ELIMIT,
+ * TRP_ENOMEM, TRP_ECLOSED. */
 trp_err trpi_control_run(trpi_control *control, trpi_call *call);
+/* The client of the call of trpi_control_run() that has these has gone: cancel it, unless it goes
+ * on. Any thread. */
+void trpi_control_cancel(trpi_control *control, const void *emit_arg, uint64_t emit_id);
 
 /* ---- for serve ------------------------------------------------------------------------------- */
 /* {"ok":true}, to be filled. NULL: no memory (trpi_call_answer(NULL) says so). */

@@ -49,7 +49,9 @@ struct trpi_control {
     connection *connections;
     size_t connections_count;
     uint32_t calls_count;
-    trpi_call *carried[TRPI_CONTROL_CARRIED_MAX]; /* for other nodes; NULL: free */
+    /* calls that did not come through the socket; NULL: free. The first half is for other nodes,
+     * which clients over HTTP must not keep waiting: control-serve-S3 */
+    trpi_call *carried[2 * TRPI_CONTROL_CARRIED_MAX];
     uint32_t streams_count;
     uint64_t id_next;
     bool stopping; /* no new requests */

@@ -8,6 +8,8 @@
  *   control-serve-S1  A call ends once: its thread frees it, and signals trpi_control_close() by
  *       calls_count.
  *   control-serve-S2  A frame that another thread queues on a connection wakes the poll thread.
+ *   control-serve-S3  Calls over HTTP take no place of other nodes' calls, and those that follow
+ *       take half of theirs at most: a page that stays open does not end the service. (place_take)
  * Tests.   tests/unit/node/control_test.c
  */
 #ifndef _GNU_SOURCE
@@ -161,17 +163,46 @@ trpi_call_serve(trpi_call *call)
     trpi_assert(call->answered);
 }
 
-/* With the lock. Find the place of call among the carried ones (call NULL: a free place); NULL:
- * none. */
+/* control-serve-S3. With the lock. Find a free place for call; NULL: none. */
 static trpi_call **
-carried_place(trpi_control *control, const trpi_call *call)
+place_take(trpi_control *control, const trpi_call *call)
 {
+    bool http = call->by_text[0] != '\0';
+    trpi_call **places = &control->carried[http ? TRPI_CONTROL_CARRIED_MAX : 0], **place = NULL;
+    size_t followers = 0;
     for (size_t i = 0; i < TRPI_CONTROL_CARRIED_MAX; i++) {
-        if (control->carried[i] == call) {
-            return &control->carried[i];
+        if (places[i] == NULL) {
+            place = &places[i];
+        } else if (places[i]->request.follow) {
+            followers++;
         }
     }
-    return NULL;
+    return call->request.follow && followers >= TRPI_CONTROL_FOLLOWERS_MAX ? NULL : place;
+}
+
+/* With the lock. */
+static void
+place_leave(trpi_control *control, const trpi_call *call)
+{
+    for (size_t i = 0; i < 2 * TRPI_CONTROL_CARRIED_MAX; i++) {
+        if (control->carried[i] == call) {
+            control->carried[i] = NULL;
+        }
+    }
+}
+
+void
+trpi_control_cancel(trpi_control *control, const void *emit_arg, uint64_t emit_id)
+{
+    pthread_mutex_lock(&control->lock);
+    for (size_t i = 0; i < 2 * TRPI_CONTROL_CARRIED_MAX; i++) {
+        trpi_call *call = control->carried[i];
+        if (call != NULL && call->emit_arg == emit_arg && call->emit_id == emit_id &&
+            !atomic_load_explicit(&call->goes_on, memory_order_relaxed)) {
+            atomic_store_explicit(&call->cancelled, true, memory_order_relaxed);
+        }
+    }
+    pthread_mutex_unlock(&control->lock);
 }
 
 static void *
@@ -187,7 +218,7 @@ call_main(void *arg)
         c->call = NULL;
     }
     if (carried) {
-        *carried_place(control, call) = NULL;
+        place_leave(control, call);
     }
     trpi_call_free(call);
     control->calls_count--;
@@ -222,7 +253,7 @@ trpi_control_run(trpi_control *control, trpi_call *call)
     trp_err err = TRP_OK;
     call->control = control;
     pthread_mutex_lock(&control->lock);
-    trpi_call **place = carried_place(control, NULL);
+    trpi_call **place = place_take(control, call);
     if (control->stopping) {
         err = TRP_ECLOSED;
     } else if (place == NULL) {

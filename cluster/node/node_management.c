@@ -9,6 +9,7 @@
  *       is no control server, or all its threads are busy: these calls have threads of their own,
  *       which end before the health is freed.
  *       (own_begin, trpi_node_management_settle)
+ *   node-management-M4  A client that has gone does not keep its call.          (request_cancel)
  * Tests.   tests/system/management.sh
  */
 #include "cluster/node/node_management.h"
@@ -77,14 +78,16 @@ asked_free(asked *a)
     trpi_free(a);
 }
 
+/* busy: there was no place for it, so nothing was tried. */
 static void
-refusal_reply(trpi_management *management, uint64_t id, int exit_code, const char *error)
+refusal_reply(trpi_management *management, uint64_t id, int exit_code, const char *error, bool busy)
 {
     char text[1200];
     cJSON *reply = cJSON_CreateObject();
     bool ok = trpi_json_add_bool(reply, "ok", false) &&
               trpi_json_add_i64(reply, "exit", exit_code) &&
-              trpi_json_add_text(reply, "error", error);
+              trpi_json_add_text(reply, "error", error) &&
+              (!busy || trpi_json_add_bool(reply, "busy", true));
     char *printed = ok ? trpi_json_print(reply) : NULL;
     (void)snprintf(text, sizeof text, "%s", printed != NULL ? printed : trpi_call_no_memory);
     trpi_management_reply(management, id, text);
@@ -160,12 +163,12 @@ request_ask(void *arg, trpi_management *management, uint64_t id, const char *com
     trpi_control_refusal refusal;
     asked *a = trpi_alloc(sizeof *a);
     if (a == NULL) {
-        refusal_reply(management, id, TRPI_CTL_EXIT_INTERNAL, "out of memory");
+        refusal_reply(management, id, TRPI_CTL_EXIT_INTERNAL, "out of memory", false);
         return;
     }
     if (trpi_control_request_parse((const uint8_t *)command, strlen(command), &a->call.request,
                                    &refusal) != TRP_OK) {
-        refusal_reply(management, id, refusal.exit, refusal.error);
+        refusal_reply(management, id, refusal.exit, refusal.error, false);
         trpi_free(a);
         return;
     }
@@ -173,6 +176,7 @@ request_ask(void *arg, trpi_management *management, uint64_t id, const char *com
     a->node = node;
     a->call.emit = asked_emit;
     a->call.emit_arg = management;
+    a->call.emit_id = id;
     a->call.control = node->control;
     a->call.world = trpi_system_world(node->system);
     a->call.start_ns = trpi_world_mono_ns(a->call.world);
@@ -188,9 +192,20 @@ request_ask(void *arg, trpi_management *management, uint64_t id, const char *com
                       err == TRP_ESTATE    ? "this node has no control socket, whose threads "
                                              "such requests need"
                       : err == TRP_ECLOSED ? "the node is stopping"
-                                           : "this node is busy with other commands");
+                                           : "this node is busy with other commands",
+                      true);
     }
     asked_free(a);
+}
+
+/* node-management-M4. The management server's thread. */
+static void
+request_cancel(void *arg, trpi_management *management, uint64_t id)
+{
+    trp_node *node = arg;
+    if (node->control != NULL) {
+        trpi_control_cancel(node->control, management, id);
+    }
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -369,6 +384,7 @@ trpi_node_management_start(trp_node *node, trp_node_error *ret_error)
         .uid = trpi_system_self(node->system)->uid,
         .world = trpi_system_world(node->system),
         .ask = request_ask,
+        .cancel = request_cancel,
         .arg = node,
     };
     trp_err err = tokens_load(node, &options.tokens, why);

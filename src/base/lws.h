@@ -27,6 +27,7 @@
     F(lws_get_library_version)                                                                     \
     F(lws_get_opaque_user_data)                                                                    \
     F(lws_get_peer_simple)                                                                         \
+    F(lws_get_socket_fd)                                                                           \
     F(lws_get_ssl)                                                                                 \
     F(lws_get_vhost_listen_port)                                                                   \
     F(lws_hdr_copy)                                                                                \

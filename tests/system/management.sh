@@ -149,6 +149,16 @@ one_lives() { [ "$(code "$url/cluster/shards/tally")" = 200 ] && grep -q '"numEn
 check the_shards_of_a_type_are_told wait_until 60 one_lives
 is they_have_akkas_keys "$(python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(" ".join(d), "/", " ".join(d["regions"][0]), sum(r["numEntities"] for r in d["regions"]))' "$work/out")" \
     "regions / shardId numEntities 1"
+# ---- clients that wait for a log line, and those of them that go, leave places for others
+logs="GET /control/logs?follow=true&level=error&timeoutMs=86400000 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer $(token_of)\r\n\r\n"
+authorized() { [ "$(code -H "Authorization: Bearer $(token_of)" "$url$1")" = "$2" ]; }
+background python3 "$client" "$port" hold 20 "$logs" >"$work/held"
+holder=$started
+check clients_follow wait_until 60 grep -q held "$work/held"
+check one_too_many_is_503 wait_until 20 authorized '/control/logs?follow=true&timeoutMs=1' 503
+check others_are_served wait_until 10 authorized '/actors?path=/user&depth=0' 200
+kill -KILL "$holder"
+check a_client_that_goes_leaves_its_place wait_until 10 authorized '/control/logs?follow=true&timeoutMs=1' 200
 kill -TERM "$door"
 ended the_door_leaves "$door" 0
 
@@ -158,6 +168,7 @@ watched=$node watched_url=$url watched_port=$port
 check the_watched_node_is_up wait_until 60 up
 watched_address=$(sed -n 's/.*"selfNode":"\([^"]*\)".*/\1/p' "$work/out")
 background python3 "$client" "$watched_port" events '?type=ClusterDomainEvent' >"$work/events"
+reader=$started
 check a_stream_begins_with_reset wait_until 60 grep -q '^Reset' "$work/events"
 is a_stream_above_the_limit_is_503 "$(code "$watched_url/cluster/domain-events")" 503
 has it_names_the_limit too-many-streams
@@ -166,6 +177,10 @@ background "$troupe" node --port 0 --socket "$work/guest.sock" --seed "$watched_
 check a_member_that_is_up_is_an_event wait_until 60 grep -q '^MemberUp' "$work/events"
 "$troupe" --socket "$work/guest.sock" leave >/dev/null 2>&1
 check a_member_that_is_gone_is_an_event wait_until 60 grep -q '^MemberRemoved' "$work/events"
+kill -KILL "$reader"
+hostile reopen 20 >"$work/out"
+accepted=$(sed -n 's/^accepted //p' "$work/out")
+if [ "${accepted:-0}" -ge 10 ]; then pass a_reader_that_has_gone_keeps_no_place; else fail a_reader_that_has_gone_keeps_no_place "$accepted of 20 were accepted"; fi
 late=$(awk '{ print $2 }' "$work/events" | sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }')
 if [ "${late:-9999}" -le 300 ]; then pass events_come_soon_after_the_change; else fail events_come_soon_after_the_change "median $late ms of $(wc -l <"$work/events") events"; fi
 kill -KILL "$watched"

@@ -4,10 +4,13 @@
     management_client.py PORT raw TEXT        send TEXT (escapes as in Python), print all that comes back
     management_client.py PORT slow MS         send a request a byte each 50 ms; print "closed" when it is cut off before MS
     management_client.py PORT crowd N         open N connections at one time, print how many of them the node keeps
+    management_client.py PORT hold N TEXT     send TEXT on N connections, print "held", and keep them until it is ended
+    management_client.py PORT reopen N        open a stream of events N times, each closed at once; print how many were accepted
     management_client.py PORT events QUERY    print type and delay in ms of each change in a stream of events, until it ends
 """
 import datetime
 import json
+import signal
 import socket
 import sys
 import time
@@ -83,6 +86,25 @@ def crowd(port, count):
         conn.close()
 
 
+def hold(port, count, text):
+    conns = []
+    for _ in range(count):
+        conns.append(connect(port))
+        conns[-1].sendall(text.encode("latin-1").decode("unicode_escape").encode("latin-1"))
+    print("held", flush=True)
+    signal.pause()
+
+
+def reopen(port, count):
+    accepted = 0
+    for _ in range(count):
+        conn = connect(port)
+        conn.sendall(b"GET /cluster/domain-events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        accepted += b" 200 " in conn.recv(1024).split(b"\r\n")[0]
+        conn.close()
+    print("accepted", accepted)
+
+
 def events(port, query):
     conn = connect(port, None)
     conn.sendall(f"GET /cluster/domain-events{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
@@ -104,6 +126,10 @@ elif sys.argv[2] == "slow":
     slow(port, int(sys.argv[3]))
 elif sys.argv[2] == "crowd":
     crowd(port, int(sys.argv[3]))
+elif sys.argv[2] == "hold":
+    hold(port, int(sys.argv[3]), sys.argv[4])
+elif sys.argv[2] == "reopen":
+    reopen(port, int(sys.argv[3]))
 elif sys.argv[2] == "events":
     events(port, sys.argv[3])
 else:

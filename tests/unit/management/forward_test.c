@@ -128,6 +128,35 @@ a_read_lists_and_does_nothing_else(void)
     }
 }
 
+/* forward-F2: the node's call ends with the connection, which has its own time. */
+static void
+a_read_that_is_open_takes_no_more_time_than_any_request(void)
+{
+    UNIT_EQUAL(asked("GET", "/control/shards", "timeoutMs=10000", NULL,
+                     "{\"cmd\":\"shards\",\"timeoutMs\":10000}"),
+               0);
+    UNIT_EQUAL(asked("GET", "/control/shards", "timeoutMs=10001", NULL,
+                     "{\"cmd\":\"shards\",\"timeoutMs\":10000}"),
+               0);
+    UNIT_EQUAL(asked("GET", "/control/tree", "timeoutMs=10001", NULL,
+                     "{\"cmd\":\"tree\",\"timeoutMs\":10001}"),
+               0);
+}
+
+static void
+a_read_that_follows_is_asked_again_after_half_a_minute(void)
+{
+    UNIT_EQUAL(asked("GET", "/control/logs", "follow=true&timeoutMs=86400000", NULL,
+                     "{\"cmd\":\"logs\",\"follow\":true,\"timeoutMs\":30000}"),
+               0);
+    UNIT_EQUAL(asked("GET", "/control/logs", "follow=true&timeoutMs=29999", NULL,
+                     "{\"cmd\":\"logs\",\"follow\":true,\"timeoutMs\":29999}"),
+               0);
+    UNIT_EQUAL(asked("GET", "/control/logs", "follow=false&timeoutMs=30001", NULL,
+                     "{\"cmd\":\"logs\",\"follow\":false,\"timeoutMs\":30001}"),
+               0);
+}
+
 static void
 a_wait_is_a_day_at_most(void)
 {
@@ -199,6 +228,8 @@ UNIT(a_write_with_a_field_that_it_does_not_know_is_refused)
 UNIT(what_stands_in_no_row_is_not_forwarded)
 UNIT(only_a_credential_reads_of_actors_or_holds_a_connection_for_long)
 UNIT(a_read_lists_and_does_nothing_else)
+UNIT(a_read_that_is_open_takes_no_more_time_than_any_request)
+UNIT(a_read_that_follows_is_asked_again_after_half_a_minute)
 UNIT(a_wait_is_a_day_at_most)
 UNIT(an_order_names_as_many_incarnations_as_the_socket_takes)
 UNIT(a_reply_is_given_as_it_is_and_a_refusal_has_its_exit_code)

@@ -18,9 +18,9 @@ static trpi_management_tokens policy_tokens;
 static inline trpi_management_policy
 policy_make(void)
 {
-    trpi_management_policy policy = { .bound = "127.0.0.1",
-                                      .is_local = true,
-                                      .tokens = &policy_tokens };
+    trpi_management_policy policy = {
+        .bound = "127.0.0.1", .is_local = true, .tokens = &policy_tokens, .request_ms = 10000
+    };
     policy_tokens.count = 0;
     UNIT_EQUAL(trpi_management_tokens_add(&policy_tokens, WRITER_TOKEN, strlen(WRITER_TOKEN),
                                           TRPI_MANAGEMENT_WRITER),
