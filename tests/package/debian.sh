@@ -69,6 +69,7 @@ check library_is_alone sh -c "! grep -qE 'bin/|include|man' '$work/files'"
 inside libtroupe-dev 'usr/lib/[^/]*/libtroupe\.so' 'usr/include/troupe/troupe\.h' 'usr/lib/[^/]*/pkgconfig/troupe\.pc' \
     'usr/lib/[^/]*/cmake/troupe/troupe-config\.cmake' 'usr/share/man/man3/trp_tell\.3\.gz'
 inside troupe usr/bin/troupe usr/bin/trouped 'lib/systemd/system/troupe@\.service' etc/troupe/ 'usr/share/man/man1/troupe\.1\.gz' \
+    'usr/share/man/man5/troupe\.conf\.5\.gz' 'usr/share/man/man7/troupe-http\.7\.gz' 'usr/share/man/man7/troupe-address\.7\.gz' 'usr/share/man/man8/trouped\.8\.gz' \
     usr/share/bash-completion/completions/troupe 'usr/lib/[^/]*/troupe/echo\.so' usr/share/doc/troupe/troupe.conf
 inside troupe-doc usr/share/doc/troupe/guide.md'(\.gz)?' usr/share/doc/troupe/operating.md'(\.gz)?'
 dpkg-deb --ctrl-tarfile "$(deb libtroupe0)" | tar -xO ./symbols >"$work/symbols"

@@ -47,6 +47,13 @@ is a_member_without_protocol "$(code "$url/cluster/members/${self#troupe.tcp://}
 is an_unknown_member_is_404 "$(code "$url/cluster/members/demo@127.0.0.1:1")" 404
 is an_unknown_member_is_named "$(cat "$work/out")" '{"error":"no-such-member"}'
 is openapi_is_served "$(code "$url/openapi.json")" 200
+perl "$src/docs/man/make-man" --source "$work/man" "$src/include/troupe/base.h" >"$work/man.out" 2>&1 || fail the_manual_is_made "$(cat "$work/man.out")"
+python3 - "$work/out" "$work/man/man7/troupe-http.7.scd" >"$work/untold" 2>&1 <<'END'
+import json, sys
+page = open(sys.argv[2]).read().replace("\\", "")
+print(" ".join(f"{m.upper()} {p}" for p, ways in json.load(open(sys.argv[1]))["paths"].items() for m in ways if f"*{m.upper()} {p}* (" not in page))
+END
+is each_path_is_in_the_manual "$(cat "$work/untold")" ""
 is an_unknown_path_is_404 "$(code "$url/nowhere")" 404
 is another_method_is_405 "$(code -X PATCH "$url/cluster/members")" 405
 get -I "$url/cluster/members"
