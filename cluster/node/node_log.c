@@ -10,6 +10,8 @@
  *       then.
  *   node-log-L2  Processes that share our standard error (a shell, other nodes) see no O_NONBLOCK
  *       on it: a pipe or terminal is opened a second time, with a description of its own.
+ *   node-log-L3  Behind a line of which only a part was written, the next begins with a line feed:
+ *       its buffer has room for that and for the bytes that a format asks for.
  * Tests.   tests/unit/node/node_log_test.c, tests/system/node.sh
  */
 #include "cluster/node/node_log.h"
@@ -192,7 +194,7 @@ bytes_write(trpi_node_log *log, const char *bytes, size_t count)
 static bool
 lost_write(trpi_node_log *log, const trp_log_line *next)
 {
-    char text[128], buffer[256];
+    char text[128], buffer[512]; /* node-log-L3 */
     trp_log_line line = { .level = TRP_LOG_WARNING, .source = "log", .text = text };
     size_t torn = log->is_torn;
     line.wall_ms = next->wall_ms;

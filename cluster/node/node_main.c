@@ -161,6 +161,7 @@ signals_open(void)
     memset(&ignore, 0, sizeof ignore);
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, NULL); /* a closed stderr is no reason to die */
+    (void)sigaction(SIGXFSZ, &ignore, NULL); /* nor is a file at its limit of size: EFBIG */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
         return -1;
     }

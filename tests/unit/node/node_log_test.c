@@ -1,7 +1,9 @@
 /* node_log_test.c - the output of log lines: a pipe without a reader, a file that is moved away,
  * and the three formats. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -139,6 +141,45 @@ a_full_disk_is_told(void)
     (void)rmdir(directory);
 }
 
+/* node-log-L3: the disk takes a part of a line and no more: what is said when there is room again
+ * begins a line of its own, in each format. */
+static void
+a_disk_that_is_full_within_a_line_is_told(void)
+{
+    enum { LINES = 10 };
+    for (int format = 0; format <= 2; format++) {
+        char directory[] = "/tmp/troupe-log-XXXXXX", path[64];
+        trpi_node_log log = { 0 };
+        struct rlimit before, small;
+        UNIT_REQUIRE(mkdtemp(directory) != NULL);
+        snprintf(path, sizeof path, "%s/log", directory);
+        UNIT_EQUAL(trpi_node_log_open(&log, format, TRP_LOG_INFO, path), TRP_OK);
+        UNIT_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+        small = before;
+        small.rlim_cur = 200; /* as a full file system: the rest of a line finds no room */
+        UNIT_TRUE(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+        UNIT_REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+        for (int i = 0; i < LINES; i++) {
+            say(&log, TRP_LOG_INFO, "a line that is longer than what is left of the disk");
+        }
+        UNIT_REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+        uint64_t lost = trpi_node_log_lost(&log);
+        UNIT_TRUE(lost > 0 && lost < LINES);
+        say(&log, TRP_LOG_INFO, "there is room again");
+        int fd = open(path, O_RDONLY);
+        heard[0] = '\0';
+        UNIT_EQUAL(drained(fd, "there is room again"), 1);
+        UNIT_EQUAL(drained(fd, "error=EFBIG"), 1);
+        UNIT_EQUAL(told_lost(), lost);
+        UNIT_TRUE(heard[small.rlim_cur] == '\n'); /* behind the torn line */
+        UNIT_EQUAL(heard[strlen(heard) - 1], '\n');
+        (void)close(fd);
+        trpi_node_log_close(&log);
+        (void)unlink(path);
+        (void)rmdir(directory);
+    }
+}
+
 static void
 a_file_that_was_moved_away_is_made_again(void)
 {
@@ -236,6 +277,7 @@ many_fields_are_cut_between_two(void)
 UNIT_BEGIN("node_log")
 UNIT(nobody_waits_for_a_pipe_that_is_not_read)
 UNIT(a_full_disk_is_told)
+UNIT(a_disk_that_is_full_within_a_line_is_told)
 UNIT(a_file_that_was_moved_away_is_made_again)
 UNIT(standard_error_is_not_opened_again)
 UNIT(fields_causes_and_priorities_are_told_to_machines)
