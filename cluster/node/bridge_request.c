@@ -417,17 +417,13 @@ trpi_bridge_request_fini(trpi_bridge_request *request)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static const trp_type *
-type_of(const trpi_bridge_request *request)
+static const char *
+type_name_of(const trpi_bridge_request *request)
 {
-    const char *name = request->type != NULL    ? request->type
-                       : request->value != NULL ? "json"
-                       : request->text != NULL  ? "string"
-                                                : "bytes";
-    return strcmp(name, "string") == 0  ? &trp_string_type
-           : strcmp(name, "json") == 0  ? &trp_json_type
-           : strcmp(name, "bytes") == 0 ? &trp_bytes_type
-                                        : trp_type_find(name);
+    return request->type != NULL    ? request->type
+           : request->value != NULL ? "json"
+           : request->text != NULL  ? "string"
+                                    : "bytes";
 }
 
 /* Bytes are the payload as it is: only of types without a form of their own. */
@@ -474,13 +470,16 @@ trp_err
 trpi_bridge_message_make(const trpi_bridge_request *request, trpi_bridge_message *ret_message,
                          trpi_control_refusal *ret_refusal)
 {
+    char why[TRPI_OUTSIDE_WHY_BYTES];
     memset(ret_message, 0, sizeof *ret_message);
-    ret_message->type = type_of(request);
-    if (ret_message->type == NULL) {
-        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_DATA,
-                            "no message type '%.128s' on this node", request->type);
-        (void)hint_set(ret_refusal, "string, json, bytes, or a type that a plugin registered");
-        return TRP_ENOTYPE;
+    trp_err err = trpi_type_from_outside(type_name_of(request), &ret_message->type, why);
+    if (err != TRP_OK) {
+        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_DATA, "%s", why);
+        (void)hint_set(ret_refusal,
+                       err == TRP_ENOTYPE
+                           ? "string, json, bytes, or a type that a plugin registered"
+                           : "a message says what an actor shall do, and the actor does it");
+        return err;
     }
     if (request->base64 != NULL) {
         return bytes_make(request, ret_message, ret_refusal);

@@ -189,27 +189,26 @@ message_make(trpi_call *call, message *ret_message)
 {
     const trpi_control_request *request = &call->request;
     char what[256];
+    char why[TRPI_OUTSIDE_WHY_BYTES];
     const char *name = request->type;
     memset(ret_message, 0, sizeof *ret_message);
-    ret_message->type = strcmp(name, "string") == 0  ? &trp_string_type
-                        : strcmp(name, "json") == 0  ? &trp_json_type
-                        : strcmp(name, "bytes") == 0 ? &trp_bytes_type
-                                                     : trp_type_find(name);
-    if (!ret_message->type) {
+    trp_err known = trpi_type_from_outside(name, &ret_message->type, why);
+    if (known != TRP_OK) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA,
-                              "string, json, bytes, or a type that a plugin registered",
-                              "no message type '%.128s' on this node", name);
+                              known == TRP_ENOTYPE
+                                  ? "string, json, bytes, or a type that a plugin registered"
+                                  : "troupe stop, kill and restart are orders to an actor",
+                              "%s", why);
         return false;
     }
-    if (request->payload || ret_message->type == &trp_bytes_type) {
+    if (request->payload && ret_message->type != &trp_bytes_type) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, NULL,
+                              "'base64' is for messages of type bytes, not of %.128s", name);
+        return false;
+    }
+    if (ret_message->type == &trp_bytes_type) {
         ret_message->payload = request->payload ? (const void *)request->payload : request->text;
         ret_message->bytes = request->payload ? request->payload_bytes : strlen(request->text);
-        if (!trpi_payload_fits(ret_message->type, ret_message->bytes)) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, NULL,
-                                  "a message of type %s has %u bytes, not %zu", name,
-                                  ret_message->type->bytes, ret_message->bytes);
-            return false;
-        }
         return true;
     }
     trp_err err = trpi_payload_from_json(ret_message->type, request->text, &ret_message->owned,

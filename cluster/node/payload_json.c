@@ -3,6 +3,8 @@
  *
  * Must hold.
  *   payload-json-I1  text is untrusted: every number is checked against its field (field_read)
+ *   payload-json-I2  no name from outside gives a message whose payload the runtime trusts, or one
+ *       that stops an actor: those are orders of their own, which are audited (is_for_outside)
  * Tests.     tests/unit/node/payload_json_test.c
  */
 #include "cluster/node/payload_json.h"
@@ -13,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <troupe/router.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/base64.h"
@@ -21,6 +25,7 @@
 #include "base/utf8.h"
 
 #define EXACT_MAX 9007199254740992.0 /* 2^53 */
+#define LIBRARY_TAG_FIRST 0xff00u    /* trp_msg_tag() */
 
 /* A number, or a string of digits for what a double cannot hold. */
 static bool
@@ -256,6 +261,46 @@ bytes_copy(const char *text, size_t bytes, void **ret_payload, size_t *ret_bytes
     memcpy(payload, text, bytes);
     *ret_payload = payload;
     *ret_bytes = bytes;
+    return TRP_OK;
+}
+
+/* Of the library's own types those that only ask or carry what is written; the others move actors,
+ * or have a struct that the runtime trusts. */
+static bool
+is_for_outside(const trp_type *type)
+{
+    static const uint16_t open_tags[] = { trp_string_tag, trp_json_tag,     trp_bytes_tag,
+                                          trp_i64_tag,    trp_identify_tag, trp_get_routees_tag };
+    if ((type->flags & (TRP_TYPE_LOCAL | TRP_TYPE_POSSIBLY_HARMFUL)) != 0 ||
+        strstr(type->name, ".priv-") != NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof open_tags / sizeof open_tags[0]; i++) {
+        if (type->tag == open_tags[i]) {
+            return true;
+        }
+    }
+    return type->tag < LIBRARY_TAG_FIRST;
+}
+
+trp_err
+trpi_type_from_outside(const char *name, const trp_type **ret_type, char *ret_why)
+{
+    const trp_type *type = strcmp(name, "string") == 0  ? &trp_string_type
+                           : strcmp(name, "json") == 0  ? &trp_json_type
+                           : strcmp(name, "bytes") == 0 ? &trp_bytes_type
+                                                        : trp_type_find(name);
+    if (type == NULL) {
+        (void)snprintf(ret_why, TRPI_OUTSIDE_WHY_BYTES, "no message type '%.128s' on this node",
+                       name);
+        return TRP_ENOTYPE;
+    }
+    if (!is_for_outside(type)) {
+        (void)snprintf(ret_why, TRPI_OUTSIDE_WHY_BYTES,
+                       "messages of type %.128s are not taken from outside the node", type->name);
+        return TRP_EUNSUPPORTED;
+    }
+    *ret_type = type;
     return TRP_OK;
 }
 

@@ -91,18 +91,18 @@ static bool
 message_make(via *v)
 {
     const char *name = text_of(v, "type"), *text = text_of(v, "text");
-    char what[256];
+    char what[256], why[TRPI_OUTSIDE_WHY_BYTES];
     name = name != NULL ? name : "string";
     text = text != NULL ? text : "";
-    v->type = strcmp(name, "string") == 0  ? &trp_string_type
-              : strcmp(name, "json") == 0  ? &trp_json_type
-              : strcmp(name, "bytes") == 0 ? &trp_bytes_type
-                                           : trp_type_find(name);
-    if (v->type == NULL) {
+    trp_err known = trpi_type_from_outside(name, &v->type, why);
+    if (known == TRP_ENOTYPE) {
         return via_refuse(
             v, TRPI_CTL_EXIT_DATA,
             "string, json and bytes are known without a node; types of plugins are not",
             "no message type '%.128s' outside the cluster", name);
+    }
+    if (known != TRP_OK) {
+        return via_refuse(v, TRPI_CTL_EXIT_DATA, "", "%s", why);
     }
     if (v->type == &trp_bytes_type) {
         v->bytes = strlen(text);

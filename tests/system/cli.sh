@@ -169,6 +169,9 @@ expect send_of_too_much_there 65 one send "$B/user/counter" - <"$work/large"
 has send_of_too_much_names_the_limit "remote.maximum-frame-size" "$work/err"
 expect send_somebody 0 one send "$B/user/counter" '{"add":1}'
 expect ask_unknown_type 65 one ask /user/counter --type counter.nothing '{}'
+expect send_of_an_order_to_the_runtime 65 one send /system/cluster --type troupe.kill '{}'
+has send_of_an_order_says_what_to_do "troupe stop, kill and restart" "$work/err"
+expect send_of_a_private_type 65 one send /user --type troupe.priv-mark '{}'
 expect ask_that_the_actor_cannot_decode 65 one ask /user/counter '{"ad":1}'
 expect ask_that_the_actor_refuses 1 one ask /user/counter '{"add":1000001}'
 expect ask_bad_json 65 one ask /user/counter --type counter.add '{'

@@ -143,6 +143,7 @@ check it_is_in_its_trace wait_until 60 trace_has door 5bf92f3577b34da6a3ce929d0e
 is a_malformed_traceparent_is_ignored "$(post -H "traceparent: 00-x" -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo?ask=30s")" 200
 is no_actor_is_404 "$(post -H 'Content-Type: text/plain' -d hi "$url/actors/user/nobody?ask=30s")" 404
 has it_is_called_so '"error":"no-such-actor"'
+is an_order_to_the_runtime_is_no_message "$(post -H 'Content-Type: application/json' -d '{}' "$url/actors/system/cluster?type=troupe.kill")" 400
 is a_form_is_no_message "$(post -d hi "$url/actors/user/echo")" 415
 is no_shards_of_a_type_that_is_none "$(code "$url/cluster/shards/nothing")" 404
 has the_type_is_named '"error":"no-such-type"'

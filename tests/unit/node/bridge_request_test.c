@@ -258,6 +258,10 @@ messages_that_do_not_fit_are_refused(void)
     UNIT_REQUIRE(trp_protocol_register(&bridged_protocol) == TRP_OK);
     UNIT_EQUAL(message_of("\"type\":\"no.such\",\"json\":{}", &m, &refusal), TRP_ENOTYPE);
     UNIT_TEXT(refusal.error, "no message type 'no.such' on this node");
+    UNIT_EQUAL(message_of("\"type\":\"troupe.priv-mark\",\"json\":{}", &m, &refusal),
+               TRP_EUNSUPPORTED);
+    UNIT_TEXT(refusal.error,
+              "messages of type troupe.priv-mark are not taken from outside the node");
     UNIT_EQUAL(message_of("\"type\":\"bridged.item\",\"json\":{\"count\":-3}", &m, &refusal),
                TRP_EDATA);
     UNIT_TEXT(refusal.error, "bridged.item: the value does not fit field 'count'");

@@ -1,6 +1,7 @@
 /* payload_json_test.c - messages from and to the JSON of the shell. */
 #include <troupe/troupe.h>
 
+#include "actor/kernel/type.h"
 #include "base/alloc.h"
 #include "cluster/node/payload_json.h"
 #include "tests/unit/unit.h"
@@ -169,7 +170,48 @@ messages_are_shown_by_their_type(void)
     trp_system_free(system);
 }
 
+/* payload-json-I2: of all types of the library, whoever registered them, these and no other */
+static void
+orders_to_the_runtime_are_not_messages_from_outside(void)
+{
+    static const char *const open[] = {
+        "troupe.string", "troupe.json",     "troupe.bytes",
+        "troupe.i64",    "troupe.identify", "troupe.get-routees",
+    };
+    const trp_type *found = NULL;
+    uint32_t allowed = 0, refused = 0;
+    char why[TRPI_OUTSIDE_WHY_BYTES] = "";
+    for (uint32_t number = 1; number < TRPI_TYPE_USER_FIRST; number++) {
+        const trp_type *type = trpi_type_get(number);
+        bool is_open = false;
+        for (size_t i = 0; type != NULL && i < sizeof open / sizeof open[0]; i++) {
+            is_open = is_open || strcmp(type->name, open[i]) == 0;
+        }
+        if (is_open) {
+            UNIT_EQUAL(trpi_type_from_outside(type->name, &found, why), TRP_OK);
+            UNIT_TRUE(found == type);
+            allowed++;
+        } else if (type != NULL) {
+            UNIT_EQUAL(trpi_type_from_outside(type->name, &found, why), TRP_EUNSUPPORTED);
+            refused++;
+        }
+    }
+    UNIT_EQUAL(allowed, 6);
+    UNIT_TRUE(refused > 20);
+    UNIT_EQUAL(trpi_type_from_outside("troupe.kill", &found, why), TRP_EUNSUPPORTED);
+    UNIT_TEXT(why, "messages of type troupe.kill are not taken from outside the node");
+    UNIT_EQUAL(trpi_type_from_outside("t.nothing", &found, why), TRP_ENOTYPE);
+    UNIT_TEXT(why, "no message type 't.nothing' on this node");
+    UNIT_REQUIRE(trp_protocol_register(&t_protocol) == TRP_OK);
+    UNIT_EQUAL(trpi_type_from_outside("t.all", &found, why), TRP_OK);
+    UNIT_TRUE(found == &t_all_type);
+    t_all_type.flags |= TRP_TYPE_LOCAL;
+    UNIT_EQUAL(trpi_type_from_outside("t.all", &found, why), TRP_EUNSUPPORTED);
+    t_all_type.flags &= (uint16_t)~TRP_TYPE_LOCAL;
+}
+
 UNIT_BEGIN("payload_json")
+UNIT(orders_to_the_runtime_are_not_messages_from_outside)
 UNIT(every_kind_of_field_is_read)
 UNIT(what_varies_is_read_and_shown)
 UNIT(what_does_not_fit_is_refused_by_field)
