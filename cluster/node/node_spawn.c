@@ -5,7 +5,8 @@
  * Must hold.
  *   node-spawn-S1  Nothing is loaded that others than root and the node's user can write; what was
  *       checked is what is loaded.                                     (trpi_plugin_file_open)
- *   node-spawn-S2  A file whose behaviour an actor may have is never closed.          (file_keep)
+ *   node-spawn-S2  A file whose behaviour an actor may have, or of whose message types one may be
+ *       registered, is never closed; nor is one that was refused for a later type.  (file_keep)
  *   node-spawn-S3  One command of a node loads code at a time.       (trpi_plugin_turn_take)
  * Limits.  TRPI_SPAWN_FILES_MAX files, or versions of one, in the life of a process.
  * Tests.   tests/system/spawn.sh
@@ -137,6 +138,17 @@ file_load(spawning *s)
     return true;
 }
 
+/* node-spawn-S2 */
+static void
+file_keep(spawning *s)
+{
+    if (!s->known) {
+        trpi_fault_trust(s->behaviour);
+        s->node->spawn_files[s->node->spawn_files_count++] = s->loaded;
+        s->known = true;
+    }
+}
+
 /* false: answered. */
 static bool
 behaviour_find(spawning *s)
@@ -149,23 +161,13 @@ behaviour_find(spawning *s)
     } else if (!trpi_behaviour_is_valid(s->behaviour)) {
         (void)snprintf(why, sizeof why, "%.200s is no complete behaviour", s->symbol);
     } else {
+        file_keep(s);
         trpi_plugin_accepts_register(s->behaviour, why, sizeof why);
     }
     return why[0] == '\0' || refuse_file(s, why);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
-
-/* node-spawn-S2 */
-static void
-file_keep(spawning *s)
-{
-    if (!s->known) {
-        trpi_fault_trust(s->behaviour);
-        s->node->spawn_files[s->node->spawn_files_count++] = s->loaded;
-        s->known = true;
-    }
-}
 
 static void
 start_refuse(const spawning *s, trp_err err, const char *name)
@@ -191,7 +193,6 @@ actor_start(spawning *s)
     char path[TRP_PATH_BYTES_MAX + 1];
     trp_err err = trpi_call_wanted(s->call);
     options.name = request->path;
-    file_keep(s);
     err = err == TRP_OK ? trp_system_spawn(system, s->behaviour, &options, &ref) : err;
     if (err != TRP_OK) {
         start_refuse(s, err, request->path);

@@ -34,7 +34,7 @@ tests_system_spawned_1_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_system_spawned_1_la_LIBADD = libtroupe.la
 noinst_LTLIBRARIES += tests/system/spawned_2.la
 tests_system_spawned_2_la_SOURCES = tests/system/spawned.c
-tests_system_spawned_2_la_CPPFLAGS = $(AM_CPPFLAGS) -DSPAWNED_VERSION='"2"'
+tests_system_spawned_2_la_CPPFLAGS = $(AM_CPPFLAGS) -DSPAWNED_VERSION='"2"' -DSPAWNED_LATER
 tests_system_spawned_2_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_system_spawned_2_la_LIBADD = libtroupe.la
 noinst_LTLIBRARIES += tests/system/upgraded_1.la

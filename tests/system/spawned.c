@@ -44,3 +44,31 @@ const trp_behaviour other = TRP_BEHAVIOUR_INIT("other", char, other_receive);
 
 TRP_API extern const trp_behaviour incomplete;
 const trp_behaviour incomplete = { .size = sizeof(trp_behaviour), .name = "incomplete" };
+
+/* The later file has a first protocol of its own, which is registered, and a second one that is not
+ * the earlier file's, which is refused. */
+#ifdef SPAWNED_LATER
+#define SPAWNED_ONE(F, S) F(S, i64, value)
+#define SPAWNED_FIRST(M, P) M(P, one, SPAWNED_ONE)
+TRP_PROTOCOL(spawned_later, SPAWNED_FIRST)
+#define SPAWNED_ADD(F, S) F(S, i64, amount) F(S, i64, times)
+#else
+#define SPAWNED_ADD(F, S) F(S, i64, amount)
+#endif
+#define SPAWNED_MESSAGES(M, P) M(P, add, SPAWNED_ADD)
+TRP_PROTOCOL(spawned, SPAWNED_MESSAGES)
+
+static const trp_protocol *const accepted[] = {
+#ifdef SPAWNED_LATER
+    &spawned_later_protocol,
+#endif
+    &spawned_protocol,
+    NULL,
+};
+TRP_API extern const trp_behaviour accepting;
+const trp_behaviour accepting = { .size = sizeof(trp_behaviour),
+                                  .name = "accepting",
+                                  .version = 1,
+                                  .state_bytes = 1,
+                                  .receive = other_receive,
+                                  .accepts = accepted };
