@@ -3,7 +3,7 @@
 
 #include "tests/unit/actor/stage.h"
 
-enum { LOOKS = 200, TURN_STEPS = 20000 };
+enum { LOOKS = 60, TURN_STEPS = 20000 };
 
 static _Atomic bool let_go, stop;
 static _Atomic uint32_t handled;

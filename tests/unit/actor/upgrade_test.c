@@ -401,9 +401,13 @@ an_actor_that_waits_for_an_answer_changes_behind_it(void)
     mute = stage_spawn(system, &mute_behaviour, "mute");
     stage_tell(system, a, "ask");
     UNIT_WAIT(stage_has("asked"), 60000);
-    UNIT_EQUAL(run(system, 30), TRP_OK);
-    UNIT_EQUAL(sum.kept, 1);
-    STAGE_EXPECT("asked [/user/a: it waits for the answers to 1 asks]");
+    for (uint32_t ms = 30;
+         !stage_has("[/user/a: it waits for the answers to 1 asks]") && ms < 60000;
+         ms *= 4) { /* on a busy machine it has not even looked when the first time limit ends */
+        UNIT_EQUAL(run(system, ms), TRP_OK);
+        UNIT_EQUAL(sum.kept, 1);
+    }
+    UNIT_TRUE(stage_has("[/user/a: it waits for the answers to 1 asks]"));
     stage_tell(system, mute, "speak");
     UNIT_EQUAL(run(system, 60000), TRP_OK);
     UNIT_EQUAL(sum.changed, 1);

@@ -115,7 +115,7 @@ a_dead_letter_is_shown_with_the_nearest_path_and_without_payload(void)
 }
 
 typedef struct follower {
-    const char *path;
+    char path[256]; /* the node's own ends with it */
     char request[128];
     cJSON *reply;
 } follower;
@@ -132,7 +132,7 @@ static void
 who_follows_gets_the_next_one_and_no_other(void)
 {
     trp_node *node = node_with_socket();
-    follower f = { .path = trp_node_control_path(node) };
+    follower f = { .reply = NULL };
     pthread_t thread;
     uint64_t next = 0;
     lose(node, "/user/first");
@@ -143,6 +143,7 @@ who_follows_gets_the_next_one_and_no_other(void)
     UNIT_EQUAL(letters(reply), 0); /* nothing came in time, which is no error */
     UNIT_TRUE(trpi_json_get_u64(reply, "next", &next) && next == 1);
     cJSON_Delete(reply);
+    snprintf(f.path, sizeof f.path, "%s", trp_node_control_path(node));
     snprintf(f.request, sizeof f.request,
              "{\"cmd\":\"deadletters\",\"after\":\"1\",\"follow\":true,\"timeoutMs\":600000}");
     UNIT_EQUAL(pthread_create(&thread, NULL, follower_main, &f), 0);
@@ -161,8 +162,9 @@ static void
 a_node_that_ends_does_not_wait_for_who_follows(void)
 {
     trp_node *node = node_with_socket();
-    follower f = { .path = trp_node_control_path(node) };
+    follower f = { .reply = NULL };
     pthread_t thread;
+    snprintf(f.path, sizeof f.path, "%s", trp_node_control_path(node));
     snprintf(f.request, sizeof f.request,
              "{\"cmd\":\"deadletters\",\"follow\":true,\"timeoutMs\":600000}");
     UNIT_EQUAL(pthread_create(&thread, NULL, follower_main, &f), 0);
