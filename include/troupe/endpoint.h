@@ -73,7 +73,8 @@
  *
  * Back-pressure. At most pending_max messages of a consumer are not acknowledged, or without
  * `acknowledges` not freed, at one time; then it takes no more. So many requests wait in a
- * producer; beyond, TRP_EAGAIN.
+ * producer; beyond, TRP_EAGAIN. A WebSocket whose peer reads slowly is not read while pending_max
+ * replies to it, or more than TRP_ENDPOINT_UNSENT_BYTES_MAX of them, are not written.
  */
 #ifndef TROUPE_ENDPOINT_H
 #define TROUPE_ENDPOINT_H
@@ -94,6 +95,7 @@ extern "C" {
 #define TRP_ENDPOINT_PENDING_MAX 4096
 #define TRP_ENDPOINT_TIMEOUT_MS_DEFAULT 60000
 #define TRP_ENDPOINT_MESSAGE_BYTES_DEFAULT 1048576
+#define TRP_ENDPOINT_UNSENT_BYTES_MAX 1048576 /* of replies to one WebSocket: see Back-pressure */
 #define TRP_ENDPOINT_REASON_BYTES 192
 
 /* Make another body of one. Runs in the endpoint; any error but TRP_OK fails the message.
@@ -165,8 +167,10 @@ typedef struct trp_endpoint_header {
  * trp_endpoint_message (a reply), trp_endpoint_done (there is none), trp_endpoint_error.
  *
  * Ownership: borrows body (shared) and headers (copied).
- * Errors:    TRP_EINVAL   too many headers, or one is too long
- *            TRP_ENOMEM   out of memory; all else comes as trp_endpoint_error
+ * Errors:    TRP_EINVAL   too many headers, or one is too long; no producer
+ *            TRP_ENOENT   it has ended, as one that could not start
+ *            TRP_ENOMEM   out of memory; all else comes as trp_endpoint_error, but for what reaches
+ *                         it in its last moment, which is a dead letter
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CAM-05.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,

@@ -3,7 +3,9 @@
  * Why.   nng 1.5.2 moves bytes well and has edges. Each is dealt with here or in link_nng_open.c,
  *        and nowhere else:
  *   link-nng-H1  An aio that is posted after nng_stream_close never completes: `closing` is tested
- *       under the link's lock before each post, and close happens under the same lock.
+ *       under the link's lock before each post, and close happens under the same lock. So a link
+ *       needs no deadline for its end, as sockets of nng do, which post reads of their own
+ *       (endpoint/closing.c); a stream is freed without waiting for those.
  *   link-nng-H2  Cancelling a single aio can be lost: we never cancel, a link ends as a whole.
  *   link-nng-H3  nng_aio_stop and _free deadlock in a callback: only the reaper thread calls them.
  *   link-nng-H4  aio timeouts are a linear list: none but on dial.

@@ -13,12 +13,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "base/alloc.h"
 #include "base/mutex.h"
+#include "endpoint/endpoint.h"
 
 typedef struct closing {
     void (*run)(void *arg);
@@ -59,18 +59,6 @@ closing_main(void *arg)
         (void)atomic_fetch_sub_explicit(&late, 1, memory_order_relaxed);
     }
     return NULL;
-}
-
-/* Start the thread, which takes no signal. */
-static bool
-thread_start(closing *c, pthread_t *ret_thread)
-{
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(ret_thread, NULL, closing_main, c);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error == 0;
 }
 
 static closing *
@@ -121,8 +109,8 @@ trpi_closing_run(void (*run)(void *arg), void *arg)
 {
     closing *c = closing_new(run, arg);
     pthread_t thread;
-    if (c == NULL ||
-        !thread_start(c, &thread)) { /* no memory, no thread: here, without a deadline */
+    /* no memory, no thread: here, without a deadline */
+    if (c == NULL || !trpi_endpoint_thread(&thread, closing_main, c)) {
         if (c != NULL) {
             closing_free(c);
         }

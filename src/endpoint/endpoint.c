@@ -163,12 +163,40 @@ trpi_endpoint_turn(void)
     return atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed);
 }
 
-void
-trpi_endpoint_ran_tell(trp_system *system, trp_ref owner, trpi_endpoint_slot at)
+/* Make a message about a slot beforehand. NULL: no memory. */
+static trp_msg *
+slot_msg_new(const trp_type *type, trpi_endpoint_slot at)
+{
+    trp_msg *msg;
+    void *payload;
+    if (trp_msg_new(type, sizeof at, &msg, &payload) != TRP_OK) {
+        return NULL;
+    }
+    memcpy(payload, &at, sizeof at);
+    return msg;
+}
+
+/* Tell it, or free it: an actor that has ended misses nothing. */
+static void
+slot_msg_tell(trp_system *system, trp_ref owner, trp_msg *msg)
 {
     trp_ctx *ctx = trpi_enter(system);
-    (void)trpi_offer(ctx, owner, TRP_REF_NONE, &trpi_endpoint_ran_type, &at, sizeof at);
+    if (trpi_offer_msg(ctx, owner, msg) != TRP_OK) {
+        trp_msg_free(msg);
+    }
     trpi_leave(ctx);
+}
+
+trp_msg *
+trpi_endpoint_ran_new(trpi_endpoint_slot at)
+{
+    return slot_msg_new(&trpi_endpoint_ran_type, at);
+}
+
+void
+trpi_endpoint_ran_tell(trp_system *system, trp_ref owner, trp_msg *ran)
+{
+    slot_msg_tell(system, owner, ran);
 }
 
 static void
@@ -363,7 +391,7 @@ typedef struct held_message {
     trp_endpoint_message told; /* first */
     trp_endpoint_header *headers;
     trpi_endpoint_back *back;
-    trpi_endpoint_slot slot;
+    trp_msg *freed; /* what the owner of `back` is told; NULL: nothing */
 } held_message;
 
 trpi_endpoint_back *
@@ -404,10 +432,9 @@ message_drop(void *held)
     trpi_free(m->headers);
     if (m->back != NULL) {
         if (atomic_load_explicit(&m->back->owned, memory_order_acquire)) {
-            trp_ctx *ctx = trpi_enter(m->back->system);
-            (void)trpi_offer(ctx, m->back->owner, TRP_REF_NONE, &trpi_endpoint_freed_type, &m->slot,
-                             sizeof m->slot);
-            trpi_leave(ctx);
+            slot_msg_tell(m->back->system, m->back->owner, m->freed);
+        } else {
+            trp_msg_free(m->freed);
         }
         back_unref(m->back);
     }
@@ -442,6 +469,11 @@ trpi_endpoint_message_new(const trpi_endpoint *e, uint64_t exchange, uint64_t ac
 {
     const trp_endpoint_options *o = &e->args.options;
     trp_bytes given = TRP_BYTES_EMPTY;
+    trp_msg *freed = back != NULL ? slot_msg_new(&trpi_endpoint_freed_type, slot) : NULL;
+    if (back != NULL && freed == NULL) {
+        trp_bytes_unref(&body);
+        return TRP_ENOMEM;
+    }
     trp_err err = o->incoming == NULL ? TRP_OK : o->incoming(o->transform_arg, body, &given);
     if (o->incoming != NULL) {
         trp_bytes_unref(&body);
@@ -455,11 +487,13 @@ trpi_endpoint_message_new(const trpi_endpoint *e, uint64_t exchange, uint64_t ac
         held_message *m =
             (held_message *)(uintptr_t)trp_msg_held(*ret_msg, &trp_endpoint_message_type);
         m->told.ack = ack;
-        m->slot = slot;
+        m->freed = freed;
         m->back = back;
         if (back != NULL) {
             (void)atomic_fetch_add_explicit(&back->count, 1, memory_order_relaxed);
         }
+    } else {
+        trp_msg_free(freed);
     }
     return err;
 }
@@ -533,32 +567,38 @@ trpi_endpoint_send_make(trp_type *type, const char *uri, trp_bytes body,
     return TRP_OK;
 }
 
+/* Tell an endpoint a body; its errors are known at once only if it has ended. */
+static trp_err
+body_tell(trp_ctx *ctx, trp_ref endpoint, trp_type *type, trp_bytes body,
+          const trp_endpoint_header *headers, uint32_t headers_count, uint64_t ack)
+{
+    trp_msg *msg;
+    if (ctx == NULL || trp_ref_is_none(endpoint)) {
+        return TRP_EINVAL;
+    }
+    if (trpi_has_ended(ctx, endpoint)) {
+        return TRP_ENOENT;
+    }
+    trp_err err = trpi_endpoint_send_make(type, NULL, body, headers, headers_count, ack, &msg);
+    if (err == TRP_OK) {
+        trp_send(ctx, endpoint, msg);
+    }
+    return err;
+}
+
 trp_err
 trp_endpoint_send(trp_ctx *ctx, trp_ref producer, trp_bytes body,
                   const trp_endpoint_header *headers, uint32_t headers_count, uint64_t ack)
 {
-    trp_msg *msg;
-    trp_err err = ctx == NULL ? TRP_EINVAL
-                              : trpi_endpoint_send_make(&trpi_endpoint_send_type, NULL, body,
-                                                        headers, headers_count, ack, &msg);
-    if (err == TRP_OK) {
-        trp_send(ctx, producer, msg);
-    }
-    return err;
+    return body_tell(ctx, producer, &trpi_endpoint_send_type, body, headers, headers_count, ack);
 }
 
 trp_err
 trp_endpoint_reply(trp_ctx *ctx, trp_ref consumer, uint64_t exchange, trp_bytes body,
                    const trp_endpoint_header *headers, uint32_t headers_count)
 {
-    trp_msg *msg;
-    trp_err err = ctx == NULL ? TRP_EINVAL
-                              : trpi_endpoint_send_make(&trpi_endpoint_reply_type, NULL, body,
-                                                        headers, headers_count, exchange, &msg);
-    if (err == TRP_OK) {
-        trp_send(ctx, consumer, msg);
-    }
-    return err;
+    return body_tell(ctx, consumer, &trpi_endpoint_reply_type, body, headers, headers_count,
+                     exchange);
 }
 
 static void

@@ -115,8 +115,10 @@ bool trpi_endpoint_thread(pthread_t *ret_thread, void *(*fn)(void *), void *arg)
 /* A number for the work of a thread, so that a restarted endpoint does not take an earlier one's
  * word. */
 uint32_t trpi_endpoint_turn(void);
-/* Tell an endpoint from a thread that the work of a slot has ended: trpi_endpoint_ran_type. */
-void trpi_endpoint_ran_tell(trp_system *system, trp_ref owner, trpi_endpoint_slot at);
+/* Make what a thread tells its endpoint when the work of a slot has ended (trpi_endpoint_ran_type),
+ * before the work begins: it is not lost for want of memory then. NULL: no memory. */
+trp_msg *trpi_endpoint_ran_new(trpi_endpoint_slot at);
+void trpi_endpoint_ran_tell(trp_system *system, trp_ref owner, trp_msg *ran); /* takes it, always */
 /* The start of a scheme that starts_later is over: TRP_OK, with the address that it listens at in
  * e->reason (or ""), or an error with its reason, which ends the endpoint. */
 void trpi_endpoint_started(trp_ctx *ctx, trpi_endpoint *e, trp_err err);

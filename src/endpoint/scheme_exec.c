@@ -41,7 +41,8 @@ extern char **environ;
 typedef struct run {
     pthread_t thread;
     bool used;
-    uint32_t slot, turn; /* a restarted endpoint does not take an earlier one's word */
+    trp_msg *ran;  /* told at the end */
+    uint32_t turn; /* a restarted endpoint does not take an earlier one's word */
     trp_system *system;
     trp_ref owner;
     trpi_world *world;
@@ -277,8 +278,7 @@ run_thread(void *arg)
             }
         }
     }
-    trpi_endpoint_slot at = { r->slot, r->turn };
-    trpi_endpoint_ran_tell(r->system, r->owner, at);
+    trpi_endpoint_ran_tell(r->system, r->owner, r->ran);
     return NULL;
 }
 
@@ -300,7 +300,6 @@ exec_send(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, const trpi_endpoint_sen
     run *r = &x->runs[slot];
     trpi_assert(!r->used);
     memset(r, 0, sizeof *r);
-    r->slot = slot;
     r->turn = trpi_endpoint_turn();
     r->system = trp_ctx_system(ctx);
     r->owner = trp_self(ctx);
@@ -314,12 +313,15 @@ exec_send(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, const trpi_endpoint_sen
         return;
     }
     r->input = trp_bytes_ref(send->body);
-    r->used = true;
-    if (!trpi_endpoint_thread(&r->thread, run_thread, r)) {
+    r->ran = trpi_endpoint_ran_new((trpi_endpoint_slot){ slot, r->turn });
+    r->used = r->ran != NULL;
+    if (!r->used || !trpi_endpoint_thread(&r->thread, run_thread, r)) {
         r->used = false;
         (void)close(r->wake);
         trp_bytes_unref(&r->input);
-        trpi_producer_finish(ctx, e, slot, TRP_EIO, "no thread for the program", NULL, NULL, 0);
+        trp_msg_free(r->ran);
+        trpi_producer_finish(ctx, e, slot, r->ran == NULL ? TRP_ENOMEM : TRP_EIO,
+                             "no memory or no thread for the program", NULL, NULL, 0);
     }
 }
 

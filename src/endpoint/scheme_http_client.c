@@ -76,7 +76,8 @@ enum { FREE, QUEUED, RUNNING, ENDED };
 typedef struct exchange {
     _Atomic uint32_t phase; /* http-client-H1 */
     uint32_t turn;
-    CURL *easy; /* kept; NULL: not made yet */
+    trp_msg *ran; /* told at the end; NULL: it was */
+    CURL *easy;   /* kept; NULL: not made yet */
     struct curl_slist *sent;
     trp_bytes body;
     trpi_buffer reply;
@@ -105,12 +106,13 @@ typedef struct client {
 static void
 exchange_end(const client *c, exchange *x, CURLcode code)
 {
-    trpi_endpoint_slot at = { (uint32_t)(x - c->exchanges), x->turn };
+    trp_msg *ran = x->ran; /* the exchange is the actor's before it is told */
+    x->ran = NULL;
     x->code = code;
     x->status = 0;
     (void)c->curl->curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &x->status);
     atomic_store_explicit(&x->phase, ENDED, memory_order_release); /* of client_receive() */
-    trpi_endpoint_ran_tell(c->system, c->owner, at);
+    trpi_endpoint_ran_tell(c->system, c->owner, ran);
 }
 
 /* Begin what is queued, and end what is over. */
@@ -304,6 +306,8 @@ static void
 exchange_clear(const client *c, exchange *x)
 {
     trp_bytes_unref(&x->body);
+    trp_msg_free(x->ran);
+    x->ran = NULL;
     c->curl->curl_slist_free_all(x->sent);
     x->sent = NULL;
     trpi_buffer_fini(&x->reply);
@@ -324,12 +328,15 @@ client_send(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, const trpi_endpoint_s
     x->too_long = false;
     x->reason[0] = '\0';
     x->body = trp_bytes_ref(send->body);
+    x->ran = trpi_endpoint_ran_new((trpi_endpoint_slot){ slot, x->turn });
     x->easy = x->easy != NULL ? x->easy : c->curl->curl_easy_init();
     trp_err err = trpi_http_url_write(&e->uri, send, x->url, reason);
     err = err == TRP_OK ? trpi_http_method_choose(&e->uri, send, method, reason) : err;
     err = err == TRP_OK ? fields_make(c, x, send, reason) : err;
     err = err == TRP_OK && trp_bytes_length(x->body) > 0 ? trp_bytes_compact(&x->body) : err;
-    err = err == TRP_OK && (x->easy == NULL || !exchange_set(e, x, method)) ? TRP_ENOMEM : err;
+    err = err == TRP_OK && (x->ran == NULL || x->easy == NULL || !exchange_set(e, x, method))
+              ? TRP_ENOMEM
+              : err;
     if (err != TRP_OK) {
         exchange_clear(c, x);
         trpi_producer_finish(ctx, e, slot, err, reason, NULL, NULL, 0);

@@ -143,7 +143,8 @@ client_send(trp_ctx *ctx, trpi_endpoint *e, uint32_t slot, const trpi_endpoint_s
     client *c = e->state;
     trpi_web_job *job = trpi_web_job_new(++c->turn);
     trpi_assert(slot == 0 && !c->sending);
-    if (job == NULL) {
+    if (job == NULL || (job->end = trpi_web_event_new(c->turn)) == NULL) {
+        trpi_web_job_free(job);
         trpi_producer_finish(ctx, e, slot, TRP_ENOMEM, "no memory for a message", NULL, NULL, 0);
         return;
     }

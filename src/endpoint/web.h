@@ -21,10 +21,12 @@ typedef struct trpi_web_fields {
     char text[];
 } trpi_web_fields;
 
+typedef enum trpi_web_kind { TRPI_WEB_MESSAGE, TRPI_WEB_WRITTEN, TRPI_WEB_FAILED } trpi_web_kind;
+
 /* From the thread to the actor. */
 typedef struct trpi_web_event {
     struct trpi_web_event *next;
-    enum { TRPI_WEB_MESSAGE, TRPI_WEB_WRITTEN, TRPI_WEB_FAILED } kind;
+    trpi_web_kind kind;
     uint64_t token; /* of the exchange, or the connection; of a client: the send, 0: none */
     trp_bytes body;
     trpi_web_fields *fields; /* NULL: none */
@@ -45,6 +47,7 @@ typedef struct trpi_web_job {
     bool awaits;          /* client: a reply */
     trpi_buffer head;     /* HTTP: all but the end of it */
     trp_bytes body;
+    trpi_web_event *end; /* client: told at the end of the send, so made before; NULL: it was */
 } trpi_web_job;
 
 typedef enum trpi_web_role { TRPI_WEB_HTTP, TRPI_WEB_SOCKET, TRPI_WEB_CLIENT } trpi_web_role;
@@ -62,8 +65,10 @@ void trpi_web_check(trp_ctx *ctx, trpi_web *web); /* fail the actor if the threa
 /* answers_only: the first event that is about a send, past those that are not. NULL: nothing (of
  * these) has come; then told again. */
 trpi_web_event *trpi_web_take(trpi_web *web, bool answers_only);
+trpi_web_event *trpi_web_event_new(uint64_t token); /* NULL: no memory */
 void trpi_web_event_free(trpi_web_event *event);
 trpi_web_job *trpi_web_job_new(uint64_t token);       /* NULL: no memory */
+void trpi_web_job_free(trpi_web_job *job);            /* NULL is fine */
 void trpi_web_post(trpi_web *web, trpi_web_job *job); /* takes it */
 /* Is the peer of this token still there? It may go right after. */
 bool trpi_web_is_live(const trpi_web *web, uint64_t token);
@@ -93,7 +98,8 @@ typedef struct trpi_web_connection {
     trpi_buffer in;                    /* so much of it */
     trpi_web_job *queue, **queue_last; /* to be written; HTTP: one */
     uint32_t queue_count;
-    size_t written; /* of the first one */
+    size_t queue_bytes; /* of bodies */
+    size_t written;     /* of the first one */
     char peer[64];
 } trpi_web_connection;
 
@@ -122,6 +128,7 @@ struct trpi_web {
     uint8_t *chunk;       /* LWS_PRE bytes, then what is written */
     trpi_web_job *unsent; /* client: waits for the connection */
     uint64_t awaited;     /* client: the send that a reply is awaited for; 0: none */
+    trpi_web_event *end;  /* client: of the send that is on its way; NULL: it was told */
     char failure[128];    /* client: why there is no connection */
     bool refused;         /* client: it is that the peer's certificate does not hold */
 
@@ -150,7 +157,6 @@ bool trpi_web_token_add(const trpi_web *web, trpi_web_fields *fields, struct lws
 /* Add the peer, the certificate that it has shown, and the query. */
 bool trpi_web_origin_add(const trpi_web *web, trpi_web_fields *fields, struct lws *wsi,
                          const char *query_name);
-trpi_web_event *trpi_web_event_new(uint64_t token); /* NULL: no memory */
 void trpi_web_tell(trpi_web *web, trpi_web_event *event);
 /* Return whether as many wait for the actor as may. (web-loop-L4) */
 bool trpi_web_is_full(trpi_web *web);
@@ -160,7 +166,6 @@ void trpi_web_timer_set(const trpi_web *web, trpi_web_connection *c, uint32_t ms
 void trpi_web_timer_end(trpi_web_connection *c);
 void trpi_web_token_new(trpi_web *web, trpi_web_connection *c);
 void trpi_web_token_end(trpi_web *web, trpi_web_connection *c);
-void trpi_web_job_free(trpi_web_job *job);
 void trpi_web_job_add(trpi_web_connection *c, trpi_web_job *job);
 void trpi_web_job_drop(trpi_web_connection *c); /* the first one */
 

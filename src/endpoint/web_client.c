@@ -35,24 +35,33 @@ send_current(const trpi_web *web)
                                            : 0;
 }
 
+/* Tell the end of the send that was on its way, by what was made with it. */
+static void
+send_end(trpi_web *web, trpi_web_kind kind, trp_err err, const char *reason)
+{
+    trpi_web_event *event = web->end;
+    trpi_assert(event != NULL);
+    web->end = NULL;
+    event->kind = kind;
+    event->err = err;
+    (void)snprintf(event->reason, sizeof event->reason, "%s", reason);
+    trpi_web_tell(web, event);
+}
+
 /* web-client-W1 */
 static void
 send_fail(trpi_web *web, trp_err err, const char *reason)
 {
     trpi_web_connection *c = web->connections[0];
     uint64_t token = send_current(web);
-    trpi_web_event *event = token != 0 ? trpi_web_event_new(token) : NULL;
     web->awaited = 0;
     trpi_web_job_free(web->unsent);
     web->unsent = NULL;
     if (c != NULL && c->queue != NULL) {
         trpi_web_job_drop(c);
     }
-    if (event != NULL) { /* without memory it ends with the endpoint */
-        event->kind = TRPI_WEB_FAILED;
-        event->err = err;
-        (void)snprintf(event->reason, sizeof event->reason, "%s", reason);
-        trpi_web_tell(web, event);
+    if (token != 0) {
+        send_end(web, TRPI_WEB_FAILED, err, reason);
     }
 }
 
@@ -163,7 +172,10 @@ void
 trpi_web_client_job(trpi_web *web, trpi_web_job *job)
 {
     trpi_web_connection *c = web->connections[0];
-    trpi_assert(send_current(web) == 0);
+    trpi_assert(send_current(web) == 0 && job->end != NULL);
+    trpi_web_event_free(web->end); /* of one that was replied to */
+    web->end = job->end;
+    job->end = NULL;
     web->unsent = job;
     if (c == NULL) {
         connect_begin(web);
@@ -185,16 +197,10 @@ client_write(trpi_web *web, trpi_web_connection *c)
     uint64_t token = c->queue->token;
     trpi_web_job_drop(c);
     web->awaited = awaits ? token : 0;
-    if (awaits) {
-        return 0;
+    if (!awaits) {
+        trpi_web_timer_end(c);
+        send_end(web, TRPI_WEB_WRITTEN, TRP_OK, "");
     }
-    trpi_web_event *event = trpi_web_event_new(token);
-    if (event == NULL) {
-        return -1;
-    }
-    event->kind = TRPI_WEB_WRITTEN;
-    trpi_web_timer_end(c);
-    trpi_web_tell(web, event);
     return 0;
 }
 
@@ -215,7 +221,11 @@ client_read(trpi_web *web, trpi_web_connection *c, const void *in, size_t length
     if (token != 0) {
         trpi_web_timer_end(c);
     }
-    return trpi_web_message_tell(web, c, token);
+    int told = trpi_web_message_tell(web, c, token);
+    if (told != 0 && token != 0) {
+        send_end(web, TRPI_WEB_FAILED, TRP_ENOMEM, "no memory for the reply");
+    }
+    return told;
 }
 
 static int

@@ -271,7 +271,9 @@ fields_take(const trpi_web *web, trpi_web_connection *c)
 }
 
 /* Has a field that tells where the body ends a space before its colon? Then it is another field to
- * the library, but perhaps not to a proxy before us (RFC 9112, 5.1). */
+ * the library, but perhaps not to a proxy before us (RFC 9112, 5.1). Two and more are not seen: the
+ * library tells whether there is a field of a name, not which names there are, and reads the head
+ * itself. */
 static bool
 framing_is_hidden(const trpi_web *web, const trpi_web_connection *c)
 {

@@ -9,7 +9,7 @@
  *   web-loop-L1  The context and its connections are touched by the thread alone, but for
  *       lws_cancel_service() with the lock, and by the opener before.
  *   web-loop-L2  A job finds its connection by a token that is used once, or is dropped.
- *   web-loop-L3  The thread takes no signal.                                   (thread_start)
+ *   web-loop-L3  The thread takes no signal.                           (trpi_endpoint_thread)
  *   web-loop-L4  When pending_max events wait for the actor, WebSockets are not read.
  *   web-loop-L5  Peers' certificates are judged by OpenSSL: the callback of libwebsockets finds its
  *       connection by a number of the process that each new context changes, and by another the
@@ -20,7 +20,6 @@
  */
 #include "endpoint/web.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +31,6 @@
 #ifdef HAVE_LIBWEBSOCKETS
 #include "tls/tls.h"
 
-#define STACK_BYTES (512u * 1024u)
 #define AH_IDLE_S (1 << 29) /* the library would end what waits for a reply */
 #define FDS_MORE 16u        /* the listener, the pipe, and what is refused at the limit */
 #define TOKEN_BITS 12       /* of an index: TRPI_WEB_CONNECTIONS_MAX */
@@ -134,6 +132,7 @@ trpi_web_job_free(trpi_web_job *job)
     if (job != NULL) {
         trpi_buffer_fini(&job->head);
         trp_bytes_unref(&job->body);
+        trpi_web_event_free(job->end);
         trpi_free(job);
     }
 }
@@ -145,6 +144,7 @@ trpi_web_job_add(trpi_web_connection *c, trpi_web_job *job)
     *c->queue_last = job;
     c->queue_last = &job->next;
     c->queue_count++;
+    c->queue_bytes += trp_bytes_length(job->body);
 }
 
 void
@@ -155,6 +155,7 @@ trpi_web_job_drop(trpi_web_connection *c)
     c->queue = job->next;
     c->queue_last = c->queue == NULL ? &c->queue : c->queue_last;
     c->queue_count--;
+    c->queue_bytes -= trp_bytes_length(job->body);
     c->written = 0;
     trpi_web_job_free(job);
 }
@@ -565,24 +566,6 @@ web_main(void *arg)
 }
 
 static trp_err
-thread_start(trpi_web *web)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0) {
-        return TRP_ENOMEM;
-    }
-    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* web-loop-L3: the thread inherits it */
-    int rc = pthread_create(&web->thread, &attributes, web_main, web);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
-    web->runs = rc == 0;
-    return rc == 0 ? TRP_OK : TRP_ENOMEM;
-}
-
-static trp_err
 web_make(trp_ctx *ctx, trpi_endpoint *e, trpi_web *web)
 {
     const trp_endpoint_options *o = &e->args.options;
@@ -605,7 +588,11 @@ web_make(trp_ctx *ctx, trpi_endpoint *e, trpi_web *web)
         return TRP_ENOMEM;
     }
     err = context_make(e, web);
-    return err == TRP_OK ? thread_start(web) : err;
+    if (err == TRP_OK) {
+        web->runs = trpi_endpoint_thread(&web->thread, web_main, web); /* web-loop-L3 */
+        err = web->runs ? TRP_OK : TRP_ENOMEM;
+    }
+    return err;
 }
 
 trp_err
@@ -654,6 +641,7 @@ trpi_web_close(trpi_web *web)
         web->jobs = next;
     }
     trpi_web_job_free(web->unsent);
+    trpi_web_event_free(web->end);
     trpi_tls_dialer_free(web->dialer);
     trpi_free(web->connections);
     trpi_free(web->live);
@@ -715,6 +703,13 @@ trpi_web_take(trpi_web *web, bool answers_only)
     return NULL;
 }
 
+trpi_web_event *
+trpi_web_event_new(uint64_t token)
+{
+    (void)token;
+    return NULL;
+}
+
 void
 trpi_web_event_free(trpi_web_event *event)
 {
@@ -726,6 +721,12 @@ trpi_web_job_new(uint64_t token)
 {
     (void)token;
     return NULL;
+}
+
+void
+trpi_web_job_free(trpi_web_job *job)
+{
+    (void)job;
 }
 
 void

@@ -5,11 +5,13 @@
  * Must hold.
  *   web-socket-S1  A message is kept up to message_bytes_max; one above closes the connection
  *       with 1009.                                                   (trpi_web_message_take)
- *   web-socket-S2  A connection for which pending_max replies wait is not read, and one that takes
- *       none of them for `idle` is closed.
+ *   web-socket-S2  A connection for which pending_max replies wait, or more than
+ *       TRP_ENDPOINT_UNSENT_BYTES_MAX of them, is not read, and one that takes none of them for
+ *       `idle` is closed. Replies to messages that were read before are kept, too: at most two
+ *       times pending_max of the endpoint.                                       (queue_is_full)
  *   web-socket-S3  Text is UTF-8 and frames are whole: libwebsockets checks, and closes. (It takes
  *       frames that are not masked, which harm no server.)
- * Limits.  pending_max, message_bytes_max, connections, idle.
+ * Limits.  pending_max, TRP_ENDPOINT_UNSENT_BYTES_MAX, message_bytes_max, connections, idle.
  * Tests.   tests/unit/endpoint/web_socket_test.c
  * Sources. CAM-01; RFC 6455
  */
@@ -98,12 +100,19 @@ trpi_web_message_write(trpi_web *web, trpi_web_connection *c)
     return wrote < (int)bytes ? -1 : 0;
 }
 
+/* web-socket-S2 */
+static bool
+queue_is_full(const trpi_web *web, const trpi_web_connection *c)
+{
+    return c->queue_count >= web->pending_max || c->queue_bytes > TRP_ENDPOINT_UNSENT_BYTES_MAX;
+}
+
 void
 trpi_web_sockets_resume(trpi_web *web)
 {
     for (uint32_t i = 0; i < web->settings.connections; i++) {
         trpi_web_connection *c = web->connections[i];
-        if (c != NULL && c->paused && c->queue_count < web->pending_max) {
+        if (c != NULL && c->paused && !queue_is_full(web, c)) {
             c->paused = false;
             web->paused--;
             (void)!web->lws->lws_rx_flow_control(c->wsi, 1);
@@ -124,7 +133,7 @@ trpi_web_socket_job(trpi_web *web, trpi_web_connection *c, trpi_web_job *job)
     if (c->queue_count == 1) {
         trpi_web_timer_set(web, c, web->settings.idle_ms);
     }
-    if (c->queue_count >= web->pending_max) { /* web-socket-S2 */
+    if (queue_is_full(web, c)) {
         reading_pause(web, c);
     }
     if (web->lws->lws_callback_on_writable(c->wsi) < 0) {
@@ -142,7 +151,8 @@ queue_write(trpi_web *web, trpi_web_connection *c)
         return -1;
     }
     trpi_web_job_drop(c);
-    if (c->paused && c->queue_count <= web->pending_max / 2 && !trpi_web_is_full(web)) {
+    if (c->paused && c->queue_count <= web->pending_max / 2 &&
+        c->queue_bytes <= TRP_ENDPOINT_UNSENT_BYTES_MAX / 2 && !trpi_web_is_full(web)) {
         trpi_web_sockets_resume(web);
     }
     if (c->queue == NULL) {

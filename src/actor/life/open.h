@@ -127,6 +127,8 @@ trp_err trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *typ
                    const void *payload, size_t bytes);
 /* The same with a message that has its sender. Takes msg, on success only. */
 trp_err trpi_offer_msg(trp_ctx *ctx, trp_ref to, trp_msg *msg);
+/* Has this actor of this system ended? A hint: one that ends now may still seem to live. */
+bool trpi_has_ended(trp_ctx *ctx, trp_ref ref);
 
 /* Tell an actor of this system a message that it handles before all that waits in its mailbox.
  * Errors: TRP_EUNSUPPORTED (of another node), TRP_EINVAL, TRP_ENOMEM. */

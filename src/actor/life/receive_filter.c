@@ -213,6 +213,12 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
     return err;
 }
 
+bool
+trpi_has_ended(trp_ctx *ctx, trp_ref ref)
+{
+    return ref.node == TRPI_NODE_SELF && trpi_cell_peek(ctx, ref) == NULL;
+}
+
 /* ---- a queue of one's own -------------------------------------------------------------------- */
 
 trp_err

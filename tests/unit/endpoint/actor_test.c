@@ -141,6 +141,43 @@ what_waits_for_a_start_that_fails_is_an_error(void)
     stage_close(system);
 }
 
+static _Atomic int32_t sent;
+
+/* Again, as long as it seems to live. */
+static void
+send_until_it_has_ended(trp_ctx *ctx, keeper *of)
+{
+    trp_err err = trp_endpoint_send(ctx, of->endpoint, TRP_BYTES_EMPTY, NULL, 0, 1);
+    if (err == TRP_OK) {
+        keeper_do(trp_ctx_system(ctx), of, send_until_it_has_ended);
+    }
+    atomic_store(&sent, err);
+}
+
+static void
+reply_to_the_ended(trp_ctx *ctx, keeper *of)
+{
+    atomic_store(&sent, trp_endpoint_reply(ctx, of->endpoint, 1, TRP_BYTES_EMPTY, NULL, 0));
+}
+
+/* CAM-05: and what is sent after it has ended is refused. */
+static void
+a_message_to_an_endpoint_that_has_ended_is_refused(void)
+{
+    trp_system *system = stage_open();
+    atomic_store(&sent, TRP_OK);
+    keeper_init(&k, "x", true);
+    snprintf(k.uri, sizeof k.uri, "exec:/bin/nothing-is-there");
+    keeper_start(system, &k);
+    UNIT_WAIT(stage_has("x:stopped(TRP_ENOENT)"), 60000);
+    keeper_do(system, &k, send_until_it_has_ended);
+    UNIT_WAIT(atomic_load(&sent) == TRP_ENOENT, 60000);
+    atomic_store(&sent, TRP_OK);
+    keeper_do(system, &k, reply_to_the_ended);
+    UNIT_WAIT(atomic_load(&sent) == TRP_ENOENT, 60000);
+    stage_close(system);
+}
+
 /* ---- by URI ---------------------------------------------------------------------------------- */
 
 static void
@@ -312,6 +349,7 @@ UNIT(an_actor_is_an_endpoint)
 UNIT(an_actor_that_is_not_there_is_an_error)
 UNIT(messages_that_wait_for_a_slot_are_answered)
 UNIT(what_waits_for_a_start_that_fails_is_an_error)
+UNIT(a_message_to_an_endpoint_that_has_ended_is_refused)
 UNIT(messages_are_sent_to_a_uri)
 UNIT(the_configuration_has_the_defaults)
 UNIT(endpoints_by_uri_have_a_bound_and_an_end)

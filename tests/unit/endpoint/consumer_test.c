@@ -1,6 +1,7 @@
 /* consumer_test.c - what arrives at an endpoint, and how it is acknowledged. */
 #include <sys/resource.h>
 
+#include "base/alloc.h"
 #include "tests/unit/endpoint/keeper.h"
 
 static keeper k, other;
@@ -31,6 +32,39 @@ ticks_without_room_become_one(void)
     UNIT_EQUAL(atomic_load(&k.got), 2);
     keeper_let_go(&k);
     UNIT_WAIT(atomic_load(&k.got) == 4, 60000);
+    keeper_let_go(&k);
+    stage_close(system);
+}
+
+static _Atomic uint32_t turns;
+
+static void
+turn_count(trp_ctx *ctx, keeper *of)
+{
+    (void)ctx, (void)of;
+    atomic_fetch_add(&turns, 1);
+}
+
+/* consumer-C2: its word that a message was freed needs no memory. */
+static void
+a_message_is_freed_without_memory(void)
+{
+    trp_system *system = stage_open();
+    atomic_store(&turns, 0);
+    keeper_init(&k, "t", false);
+    snprintf(k.uri, sizeof k.uri, "timer:tick?period=1&delay=0&count=9");
+    k.options.pending_max = 1;
+    k.keeps = true;
+    keeper_start(system, &k);
+    for (uint32_t i = 0; i < 8; i++) {
+        UNIT_WAIT(atomic_load(&k.got) == i + 1, 60000);
+        keeper_do(system, &k, turn_count); /* behind it: the copy is the last one */
+        UNIT_WAIT(atomic_load(&turns) == i + 1, 60000);
+        trpi_alloc_fail_here_after(i / 2);
+        keeper_let_go(&k);
+        trpi_alloc_fail_here_after(-1);
+    }
+    UNIT_WAIT(atomic_load(&k.got) == 9, 60000);
     keeper_let_go(&k);
     stage_close(system);
 }
@@ -337,6 +371,7 @@ whether_an_endpoint_has_started_can_be_asked(void)
 UNIT_BEGIN("consumer")
 UNIT(a_timer_tells_its_handler_each_period)
 UNIT(ticks_without_room_become_one)
+UNIT(a_message_is_freed_without_memory)
 UNIT(files_are_consumed_and_put_away)
 UNIT(a_handler_acknowledges_or_fails_a_file)
 UNIT(a_newer_file_of_the_same_name_is_consumed_too)

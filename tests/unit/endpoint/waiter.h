@@ -57,6 +57,18 @@ waiter_header(const trp_endpoint_message *m, const char *name)
     return value != NULL ? value : "";
 }
 
+/* So many bytes. */
+static inline void
+waiter_reply_long(trp_ctx *ctx, const waiter *w, uint64_t exchange, size_t bytes)
+{
+    char *text = malloc(bytes + 1);
+    UNIT_REQUIRE(text != NULL);
+    memset(text, 'x', bytes);
+    text[bytes] = '\0';
+    waiter_reply(ctx, w, exchange, text, NULL, 0);
+    free(text);
+}
+
 static inline void
 waiter_got(trp_ctx *ctx, waiter *w, const trp_endpoint_message *m, const trp_msg *msg)
 {
@@ -75,6 +87,9 @@ waiter_got(trp_ctx *ctx, waiter *w, const trp_endpoint_message *m, const trp_msg
     } else if (bytes == 4 && memcmp(body, "keep", 4) == 0) {
         UNIT_EQUAL(trp_msg_dup(msg, &w->kept[atomic_load(&w->kept_count)]), TRP_OK);
         atomic_fetch_add(&w->kept_count, 1);
+    } else if (bytes > 5 && bytes < sizeof body && memcmp(body, "long ", 5) == 0) {
+        body[bytes] = '\0';
+        waiter_reply_long(ctx, w, m->exchange, (size_t)atol(body + 5));
     } else if (strcmp(word, "ack") == 0) {
         trp_endpoint_ack(ctx, w->endpoint, m->exchange);
     } else if (strcmp(word, "fail") == 0) {

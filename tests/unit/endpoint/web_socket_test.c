@@ -273,6 +273,67 @@ unasked_messages_hold_up_no_send(void)
     stage_close(system);
 }
 
+/* Speak on another connection: what was posted before has been done then. */
+static void
+words_exchange(int fd, int count)
+{
+    for (int i = 0; i < count; i++) {
+        frame_say(fd, 0x81, "word");
+        UNIT_TRUE(strstr(guest_read(fd, "word"), "text:/:word") != NULL);
+    }
+}
+
+static void
+bytes_skip(int fd, size_t count)
+{
+    static char bytes[65536];
+    while (count > 0) {
+        struct pollfd ready = { fd, POLLIN, 0 };
+        UNIT_REQUIRE(poll(&ready, 1, 60000) == 1);
+        ssize_t got = recv(fd, bytes, count < sizeof bytes ? count : sizeof bytes, 0);
+        UNIT_REQUIRE(got > 0);
+        count -= (size_t)got;
+    }
+}
+
+/* web-socket-S2: a peer that reads no replies is read up to a bound of their bytes. */
+static void
+unsent_replies_have_a_bound(void)
+{
+    enum { LARGE = 25000000 }; /* more than sockets hold: the others wait behind it */
+    char text[32];
+    trp_system *system = stage_open();
+    waiter_init(&w, "ws://127.0.0.1:0/?idle=300000");
+    w.options.acknowledges = 1;
+    w.options.message_bytes_max = LARGE;
+    waiter_start(system, &w);
+    int fd = stranger(UPGRADE("/") "\r\n"), other = stranger(UPGRADE("/") "\r\n");
+    snprintf(text, sizeof text, "long %d", LARGE);
+    frame_say(fd, 0x82, text);
+    UNIT_WAIT(atomic_load(&w.got) == 1, 60000);
+    words_exchange(other, 1); /* the library has it, and keeps what the socket does not take */
+    words_exchange(other, 1);
+    snprintf(text, sizeof text, "long %d", TRP_ENDPOINT_UNSENT_BYTES_MAX - 1);
+    frame_say(fd, 0x82, text);
+    UNIT_WAIT(atomic_load(&w.got) == 4, 60000);
+    frame_say(fd, 0x82, "long 1");
+    UNIT_WAIT(atomic_load(&w.got) == 5, 60000);
+    words_exchange(other, 1);
+    frame_say(fd, 0x82, "hold"); /* at the bound */
+    UNIT_WAIT(atomic_load(&w.got) == 7, 60000);
+    frame_say(fd, 0x82, "long 1");
+    UNIT_WAIT(atomic_load(&w.got) == 8, 60000);
+    words_exchange(other, 1);
+    frame_say(fd, 0x82, "hold"); /* one past */
+    words_exchange(other, 3);
+    UNIT_EQUAL(atomic_load(&w.got), 12);
+    bytes_skip(fd, LARGE + TRP_ENDPOINT_UNSENT_BYTES_MAX + 1);
+    UNIT_WAIT(atomic_load(&w.got) == 13, 60000);
+    close(fd);
+    close(other);
+    stage_close(system);
+}
+
 static void
 messages_have_a_limit(void)
 {
@@ -349,6 +410,7 @@ UNIT(a_client_connects_when_it_sends)
 UNIT(broken_frames_close_the_connection)
 UNIT(replies_are_of_their_messages_kind)
 UNIT(unasked_messages_hold_up_no_send)
+UNIT(unsent_replies_have_a_bound)
 UNIT(messages_have_a_limit)
 UNIT(upgrades_are_judged)
 UNIT(a_silent_peer_is_closed)
