@@ -7,6 +7,8 @@
  *   bridge-child-H1  A process that was started is waited for: by its session, or when the node
  *       ends.
  *   bridge-child-H2  Of a line of standard error TRPI_BRIDGE_ERROR_BYTES are kept.
+ *   bridge-child-H3  What the process has started, and has left in its group, ends with it: it is
+ *       told to when the process has ended, and is killed if it does not.
  * Tests.   tests/system/bridge_child.sh
  */
 #ifndef _GNU_SOURCE
@@ -133,6 +135,7 @@ process_spawn(trpi_bridge_child *child, int stream, int errors)
                        : posix_spawnp(&child->pid, child->argv[0], &actions, &attributes,
                                       child->argv, environ);
     child->pid = error != 0 ? 0 : child->pid;
+    child->group = 0;
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&actions);
     return error;
@@ -180,7 +183,30 @@ trpi_bridge_child_start(trpi_bridge_child *child, uint64_t now_ms, int *ret_stre
 }
 
 bool
-trpi_bridge_child_reap(trpi_bridge_child *child, char *how, size_t how_bytes)
+trpi_bridge_child_is_over(const trpi_bridge_child *child)
+{
+    siginfo_t info = { 0 };
+    return child->pid != 0 &&
+           waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == child->pid;
+}
+
+/* Is something left of the group? Its number is not given anew before all of it has gone, and is
+ * not looked at after that. EPERM: what is left is not ours to end. */
+static bool
+group_is_left(const trpi_bridge_child *child)
+{
+    if (child->group == 0) {
+        return false;
+    }
+    while (waitpid(-child->group, NULL, WNOHANG) > 0) {
+        /* orphans are ours if this is the first process of a container */
+    }
+    return kill(-child->group, 0) == 0;
+}
+
+bool
+trpi_bridge_child_reap(trpi_bridge_child *child)
 {
     int status = 0;
     pid_t got = child->pid == 0 ? 0 : waitpid(child->pid, &status, WNOHANG);
@@ -188,19 +214,26 @@ trpi_bridge_child_reap(trpi_bridge_child *child, char *how, size_t how_bytes)
         return false;
     }
     if (got > 0 && WIFSIGNALED(status)) {
-        (void)snprintf(how, how_bytes, "was killed by signal %d", WTERMSIG(status));
-    } else {
-        (void)snprintf(how, how_bytes, "ended with %d", got > 0 ? WEXITSTATUS(status) : 0);
+        (void)snprintf(child->how, sizeof child->how, "was killed by signal %d", WTERMSIG(status));
+    } else if (child->pid != 0) {
+        (void)snprintf(child->how, sizeof child->how, "ended with %d",
+                       got > 0 ? WEXITSTATUS(status) : 0);
     }
-    child->pid = 0;
-    return true;
+    if (child->pid != 0) { /* bridge-child-H3 */
+        child->group = child->pid;
+        child->pid = 0;
+        trpi_bridge_child_signal(child, SIGTERM);
+    }
+    child->group = group_is_left(child) ? child->group : 0;
+    return child->group == 0;
 }
 
 void
 trpi_bridge_child_signal(const trpi_bridge_child *child, int number)
 {
-    if (child->pid > 0) {
-        (void)kill(-child->pid, number); /* ESRCH: it has just ended */
+    pid_t group = child->pid != 0 ? child->pid : child->group;
+    if (group > 0) {
+        (void)kill(-group, number); /* ESRCH: it has just ended */
     }
 }
 
@@ -216,12 +249,11 @@ trpi_bridge_child_pause(trpi_bridge_child *child, uint64_t now_ms)
 void
 trpi_bridge_child_free(trpi_bridge_child *child)
 {
-    char how[64];
     if (child == NULL) {
         return;
     }
-    for (int i = 0; i < 2 * END_STEPS && !trpi_bridge_child_reap(child, how, sizeof how); i++) {
-        if (i == END_STEPS) {
+    for (int i = 0; i < 2 * END_STEPS && !trpi_bridge_child_reap(child); i++) {
+        if (i >= END_STEPS) {
             trpi_bridge_child_signal(child, SIGKILL);
         }
         (void)poll(NULL, 0, END_STEP_MS); /* bridge-child-H1; a process has no event to wait for */

@@ -17,6 +17,8 @@ typedef struct trpi_bridge_child {
     char **argv;             /* NULL-terminated */
     uint32_t min_ms, max_ms; /* pauses before it is started again */
     pid_t pid;               /* 0: none runs */
+    pid_t group;             /* what an ended process has started; 0: none is left */
+    char how[64];            /* the last one has ended: "ended with 1", "was killed by signal 9" */
     uint32_t pause_ms;       /* the last pause; 0: none yet */
     uint64_t started_ms, ended_ms;
 } trpi_bridge_child;
@@ -28,8 +30,11 @@ trp_err trpi_bridge_child_new(const trpi_config *config, const char *name,
  * (close). Returns 0 or an errno. */
 int trpi_bridge_child_start(trpi_bridge_child *child, uint64_t now_ms, int *ret_stream,
                             int *ret_errors);
-/* Has it ended? Write how: "ended with 1", "was killed by signal 9". */
-bool trpi_bridge_child_reap(trpi_bridge_child *child, char *how, size_t how_bytes);
+/* Has the process ended? It is not waited for: its group keeps its number. */
+bool trpi_bridge_child_is_over(const trpi_bridge_child *child);
+/* Have the process and all that it has started ended? When the process has, SIGTERM is sent to what
+ * is left of its group. */
+bool trpi_bridge_child_reap(trpi_bridge_child *child);
 void trpi_bridge_child_signal(const trpi_bridge_child *child, int number); /* its group */
 /* The pause before the next start: the first one, or twice the last one up to the longest; the
  * first one again if it has run for longer than that. */

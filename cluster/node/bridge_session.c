@@ -11,6 +11,8 @@
  *   bridge-session-N3  When the program has gone, the session ends, and its actors before it.
  *   bridge-session-N4  A program that the node has started is started again when its process has
  *       been waited for, its actors have ended, and a pause is over. The session stays.
+ *   bridge-session-N5  The end of that process is noticed while something that it has started holds
+ *       its stream; that is told to end, so that what was written before is read, then is cut off.
  * Limits.  bridge.h
  * Tests.   tests/system/bridge.sh, bridge_child.sh
  */
@@ -35,13 +37,15 @@
 #define REAP_MS 50u
 #define TERM_MS 2000u /* after the end of its stream a program is told to end, then killed */
 #define KILL_MS 5000u
+#define LEAVE_MS 7000u            /* what a kill does not end is left alone */
+#define WATCH_MS 500u             /* between looks for the end of the process */
 #define BUFFER_BYTES (1ull << 30) /* never reached: bridge-voice-V2 bounds what waits */
 
 typedef struct session {
     trpi_bridge_voice voice; /* first */
     trpi_bridge_lines lines;
     uint64_t ending_ms; /* since when its process ends; 0: it does not */
-    char how[64];       /* its process has ended */
+    uint64_t over_ms;   /* since when its process has ended and its stream has not; 0: neither */
 } session;
 
 /* ---- input ----------------------------------------------------------------------------------- */
@@ -339,7 +343,25 @@ process_end(trp_ctx *ctx, session *s)
     trpi_bridge_lines_fini(&s->lines);
     atomic_store(&s->voice.bridge->event_bits, 0);
     s->ending_ms = trp_now_ms(ctx);
+    s->over_ms = 0;
     alarm_set(ctx, REAP_MS);
+}
+
+/* bridge-session-N5 */
+static void
+process_look(trp_ctx *ctx, session *s)
+{
+    trpi_bridge *b = s->voice.bridge;
+    uint64_t now_ms = trp_now_ms(ctx);
+    if (s->over_ms == 0 && trpi_bridge_child_is_over(b->child)) {
+        s->over_ms = now_ms;
+        trpi_bridge_child_signal(b->child, SIGTERM);
+    } else if (s->over_ms != 0 && now_ms - s->over_ms > KILL_MS) {
+        trp_tell(ctx, s->voice.connection, &trp_tcp_abort_type, NULL, 0);
+    } else if (s->over_ms != 0 && now_ms - s->over_ms > TERM_MS) {
+        trpi_bridge_child_signal(b->child, SIGKILL);
+    }
+    alarm_set(ctx, s->over_ms != 0 ? REAP_MS : WATCH_MS);
 }
 
 /* bridge-session-N4 */
@@ -348,13 +370,18 @@ on_alarm(trp_ctx *ctx, session *s)
 {
     trpi_bridge *b = s->voice.bridge;
     uint64_t now_ms = trp_now_ms(ctx);
-    if (b->child == NULL || !trp_ref_is_none(s->voice.connection)) {
+    if (b->child == NULL) {
+        return TRP_OK;
+    }
+    if (!trp_ref_is_none(s->voice.connection)) {
+        process_look(ctx, s);
         return TRP_OK;
     }
     if (s->ending_ms == 0) {
         return process_start(ctx, s);
     }
-    if (b->child->pid != 0 && !trpi_bridge_child_reap(b->child, s->how, sizeof s->how)) {
+    bool is_left = b->child->pid == 0 && now_ms - s->ending_ms > LEAVE_MS;
+    if (!trpi_bridge_child_reap(b->child) && !is_left) {
         bool late = now_ms - s->ending_ms > TERM_MS;
         if (late) {
             trpi_bridge_child_signal(b->child, now_ms - s->ending_ms > KILL_MS ? SIGKILL : SIGTERM);
@@ -367,8 +394,8 @@ on_alarm(trp_ctx *ctx, session *s)
         return TRP_OK;
     }
     uint32_t pause_ms = trpi_bridge_child_pause(b->child, now_ms);
-    trp_log(ctx, TRP_LOG_WARNING, "%s %s; it is started again in %u ms", b->child->argv[0], s->how,
-            pause_ms);
+    trp_log(ctx, TRP_LOG_WARNING, "%s %s; it is started again in %u ms", b->child->argv[0],
+            b->child->how, pause_ms);
     s->ending_ms = 0;
     alarm_set(ctx, pause_ms);
     return TRP_OK;
@@ -405,6 +432,9 @@ on_connected(trp_ctx *ctx, session *s)
         trpi_json_add_i64(event, "lineBytesMax", TRPI_BRIDGE_LINE_BYTES_MAX);
     trpi_bridge_voice_write(ctx, &s->voice, trpi_bridge_print(event, ok));
     trpi_bridge_voice_go_on(ctx, &s->voice);
+    if (s->voice.bridge->child != NULL) {
+        alarm_set(ctx, WATCH_MS);
+    }
     read_on(ctx, s);
 }
 
@@ -466,7 +496,8 @@ session_start(trp_ctx *ctx, void *state, const trp_msg *args)
     pthread_mutex_lock(&b->node->lock);
     b->session = trp_self(ctx);
     pthread_mutex_unlock(&b->node->lock);
-    if (b->child != NULL && b->child->pid != 0) { /* of the state before a restart */
+    if (b->child != NULL &&
+        (b->child->pid != 0 || b->child->group != 0)) { /* of the state before a restart */
         process_end(ctx, s);
         return TRP_OK;
     }

@@ -76,6 +76,38 @@ check that_node_ends await "$node_pid" 60
 none_left() { local pid; while read -r pid; do ! lives "$pid" || return 1; done <"$work/deaf"; }
 check no_program_is_left wait_until 60 none_left
 
+# ---- what a program has started ends with it (bridge-child-H3, bridge-session-N5)
+cat >"$work/parent.sh" <<'PROGRAM'
+#!/bin/bash
+at=$(dirname "$0")
+tail -f /dev/null </dev/null >/dev/null 2>&1 &
+tail -f /dev/null & # holds the standard output
+echo "$!" >>"$at/holders"
+jobs -p >>"$at/children"
+exit 1
+PROGRAM
+cat >"$work/stubborn.sh" <<'PROGRAM'
+#!/bin/bash
+trap '' TERM
+tail -f /dev/null </dev/null >/dev/null 2>&1 &
+echo "$!" >>"$(dirname "$0")/stubborn"
+read -r line
+PROGRAM
+cat >"$work/parent.conf" <<CONF
+bridge parent { command = { "/bin/bash", "$work/parent.sh" }  min-backoff = 100ms  max-backoff = 200ms }
+bridge stubborn { command = { "/bin/bash", "$work/stubborn.sh" }  min-backoff = 100ms  max-backoff = 200ms }
+CONF
+background "$troupe" node --config "$work/parent.conf" --host 127.0.0.1 --port 0 --socket "$work/node.sock" --seed self >"$work/parent.log" 2>&1
+node_pid=$started
+thrice() { [ "$(wc -l <"$work/holders" 2>/dev/null || echo 0)" -ge 3 ]; }
+check an_end_behind_a_held_stream_is_noticed wait_until 60 thrice
+first_gone() { local pid; while read -r pid; do ! lives "$pid" || return 1; done < <(head -n 2 "$work/children"); }
+check what_it_started_has_ended wait_until 60 first_gone
+kill "$node_pid"
+check the_node_of_parents_ends await "$node_pid" 60
+all_gone() { local pid; while read -r pid; do ! lives "$pid" || return 1; done < <(cat "$work/children" "$work/stubborn"); }
+check nothing_of_them_is_left wait_until 60 all_gone
+
 # ---- names
 cat >"$work/wrong.conf" <<CONF
 bridge "\$x" { command = { "/bin/true" } }
