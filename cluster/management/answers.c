@@ -252,6 +252,7 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
     case TRPI_MANAGEMENT_ACTORS:
         answer_copy(reply, NULL, ret_answer);
         return;
+    case TRPI_MANAGEMENT_TRACE:
     case TRPI_MANAGEMENT_DEADLETTERS:
     case TRPI_MANAGEMENT_EVENTS: /* stream.c: what it begins with */
         answer_copy(reply, NULL, ret_answer);

@@ -78,6 +78,8 @@ static const trpi_management_route routes[] = {
     { TRPI_MANAGEMENT_SHARDS, "GET", "/cluster/shards/{name}", TRPI_MANAGEMENT_OPEN,
       "The shards of a type of entities that this node has, and how many entities of each live.",
       NULL, "" },
+    { TRPI_MANAGEMENT_TRACE, "GET", "/trace/{id}", TRPI_MANAGEMENT_PROTECTED,
+      "The hops of a trace on all members, by its 32 hexadecimal digits.", NULL, "" },
     { TRPI_MANAGEMENT_TELL, "POST", "/actors/{path}", TRPI_MANAGEMENT_WRITE,
       "The body is told to an actor of this node: text/plain, application/json, "
       "application/octet-stream; ask=500ms waits for its answer.",
@@ -402,6 +404,15 @@ shards_make(trpi_management_plan *plan)
 }
 
 static void
+trace_make(trpi_management_plan *plan)
+{
+    cJSON *command = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(command, "cmd", "trace") &&
+              trpi_json_add_text(command, "text", plan->subject);
+    command_set(plan, command, ok);
+}
+
+static void
 event_log_make(trpi_management_plan *plan, const trpi_management_request *request)
 {
     uint64_t count = 0;
@@ -447,6 +458,9 @@ command_make(const trpi_management_policy *policy, trpi_management_plan *plan,
         return;
     case TRPI_MANAGEMENT_SHARDS:
         shards_make(plan);
+        return;
+    case TRPI_MANAGEMENT_TRACE:
+        trace_make(plan);
         return;
     case TRPI_MANAGEMENT_TELL:
         trpi_management_tell_make(plan, request);

@@ -23,6 +23,7 @@ typedef enum trpi_management_operation {
     TRPI_MANAGEMENT_EVENTS, /* a stream */
     TRPI_MANAGEMENT_DEADLETTERS,
     TRPI_MANAGEMENT_SHARDS,
+    TRPI_MANAGEMENT_TRACE,
     TRPI_MANAGEMENT_TELL,      /* tell.c */
     TRPI_MANAGEMENT_PAGE,      /* page.h */
     TRPI_MANAGEMENT_SESSION,   /* the server opens it: `subject` is the code */

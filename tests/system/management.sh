@@ -137,6 +137,14 @@ trace_has() { "$troupe" --socket "$work/$1.sock" trace "$2" >"$work/trace" 2>&1 
 parent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 is a_traced_message_is_told "$(post -H "traceparent: $parent" -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo")" 200
 check it_is_in_the_trace_of_the_request wait_until 60 trace_has door 4bf92f3577b34da6a3ce929d0e0e4736
+# HOW-09
+read_trace() { code -H "Authorization: Bearer $(token_of)" "$url/trace/$1"; }
+is a_trace_needs_a_credential "$(code "$url/trace/4bf92f3577b34da6a3ce929d0e0e4736")" 401
+is the_trace_is_read_by_its_id "$(read_trace 4bf92f3577b34da6a3ce929d0e0e4736)" 200
+has the_trace_has_its_id '"traceId":"4bf92f3577b34da6a3ce929d0e0e4736"'
+has the_trace_has_the_actor '/user/echo"'
+is a_trace_id_has_32_digits "$(read_trace 4bf9)" 400
+has the_form_of_an_id_is_told "is no trace id: 32 digits of 0-9a-f"
 parent=00-5bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 is a_traced_question_is_asked "$(post -H "traceparent: $parent" -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo?ask=30s")" 200
 check it_is_in_its_trace wait_until 60 trace_has door 5bf92f3577b34da6a3ce929d0e0e4736

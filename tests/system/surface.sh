@@ -65,7 +65,7 @@ is each_promised_flag_is_there_or_left_out "${bad[*]}" ""
 
 # ---- paths of the management API
 bad=()
-for path in /cluster/members /cluster/domain-events /cluster/shards /ready /alive /health/ready /health/alive /metrics /actors /deadletters /config /openapi.json; do
+for path in /cluster/members /cluster/domain-events /cluster/shards /ready /alive /health/ready /health/alive /metrics /actors /deadletters /trace /config /openapi.json; do
     grep -qF -- "$path" "${sources[@]}" && grep -qF -- "\`$path" "$src/docs/operating.md" || bad+=("$path")
 done
 is each_path_is_asked_by_a_test_and_told "${bad[*]}" ""

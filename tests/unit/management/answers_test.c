@@ -58,6 +58,11 @@ orders_are_answered_in_akkas_words(void)
              "{\"error\":\"no-such-type\",\"message\":\"type t\"}");
     answered(TRPI_MANAGEMENT_DEADLETTERS, "", "{\"ok\":true,\"total\":1,\"next\":\"1\"}", 200,
              "{\"total\":1,\"next\":\"1\"}");
+    answered(TRPI_MANAGEMENT_TRACE, "", "{\"ok\":true,\"traceId\":\"4b\",\"hops\":[]}", 200,
+             "{\"traceId\":\"4b\",\"hops\":[]}");
+    answered(TRPI_MANAGEMENT_TRACE, "",
+             "{\"ok\":false,\"exit\":64,\"error\":\"'x' is no trace id\"}", 400,
+             "{\"error\":\"bad-request\",\"message\":\"'x' is no trace id\"}");
     answered(TRPI_MANAGEMENT_ACTORS, "", "{\"ok\":true,\"path\":\"/\",\"entries\":[]}", 200,
              "{\"path\":\"/\",\"entries\":[]}");
 }

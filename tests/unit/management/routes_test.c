@@ -136,6 +136,25 @@ dead_letters_need_a_reader_and_take_numbers(void)
     }
 }
 
+/* A trace is of readers, on loopback too; its id is the node's to judge. */
+static void
+a_trace_is_asked_by_its_id(void)
+{
+    trpi_management_policy policy = policy_make();
+    trpi_management_request request =
+        request_make("GET", "/trace/4bf92f3577b34da6a3ce929d0e0e4736");
+    UNIT_EQUAL(status_of(&policy, &request, "no-credential"), 401);
+    request.authorization = "Bearer " READER_TOKEN;
+    UNIT_EQUAL(status_of(&policy, &request,
+                         "{\"cmd\":\"trace\",\"text\":\"4bf92f3577b34da6a3ce929d0e0e4736\"}"),
+               0);
+    request.path = "/trace/";
+    UNIT_EQUAL(status_of(&policy, &request, "not-found"), 404);
+    request.path = "/trace/x";
+    request.method = "POST";
+    UNIT_EQUAL(status_of(&policy, &request, "bad-method"), 405);
+}
+
 static void
 beyond_loopback_nothing_is_open(void)
 {
@@ -315,6 +334,7 @@ UNIT(an_address_in_a_path_may_have_lost_a_slash)
 UNIT(what_is_not_served_is_refused_by_its_kind)
 UNIT(writes_need_a_writer_and_reads_of_secrets_a_reader)
 UNIT(dead_letters_need_a_reader_and_take_numbers)
+UNIT(a_trace_is_asked_by_its_id)
 UNIT(beyond_loopback_nothing_is_open)
 UNIT(the_event_log_takes_types_and_a_count)
 UNIT(read_only_refuses_every_write_as_not_there)
