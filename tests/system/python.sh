@@ -23,7 +23,7 @@ check the_node_is_up wait_until 60 is_up
 export TEST_TROUPE=$troupe TEST_SOCKET=$work/node.sock
 tests() { (cd "$work" && "$work/venv/bin/python" -m unittest -v "$work/python/tests/test_troupe.py") >"$work/tests.log" 2>&1; }
 expect its_tests_pass 0 tests
-has all_of_them_ran "Ran 18 tests" "$work/tests.log"
+has all_of_them_ran "Ran 25 tests" "$work/tests.log"
 
 # ---- the example
 export TROUPE_SOCKET=$work/node.sock

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 import unittest
+import unittest.mock
 from typing import Any, Dict, List
 
 import troupe
@@ -113,6 +115,52 @@ class Actors(unittest.IsolatedAsyncioTestCase):
         self.assertIn("ValueError: no good", caught.exception.error)
         self.assertEqual(await self.bridge.ask("/user/test/picky", "fine"), troupe.Text("good"))
 
+    async def test_a_failure_without_a_text_fails_its_ask(self) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise ValueError("no text")
+
+        async def handler(message: troupe.Message) -> None:
+            if message.value == "mute":
+                raise Mute()
+            if message.value == "name":
+                raise OSError("bad file name \udcff")
+            await message.reply("good")
+
+        await self.bridge.host("odd", handler)
+        with self.assertLogs("troupe", "ERROR"), self.assertRaises(troupe.BridgeError) as caught:
+            await self.bridge.ask("/user/test/odd", "name")
+        self.assertIn("bad file name \\udcff", caught.exception.error)
+        with self.assertLogs("troupe", "ERROR"):
+            await self.bridge.tell("/user/test/odd", "mute")
+            self.assertEqual(await self.bridge.ask("/user/test/odd", "fine"), troupe.Text("good"))
+        with self.assertRaises(troupe.BridgeError) as caught:
+            await self.bridge.tell("/user/test/odd", "\udcff")
+        self.assertEqual(caught.exception.exit, 65)
+
+    async def test_one_that_fails_as_it_starts_harms_no_other(self) -> None:
+        class Broken(troupe.Actor):
+            async def started(self) -> None:
+                raise RuntimeError("no database")
+
+        with self.assertLogs("troupe"):
+            await self.bridge.host("broken", Broken())
+            await self.bridge.host("echo", Echo())
+            other = await open_bridge("sender")
+            for start in range(0, inner.QUEUE_MESSAGES * 2, 100):
+                await asyncio.gather(*(other.tell("/user/test/broken", n) for n in range(start, start + 100)))
+            with self.assertRaises(troupe.BridgeError) as caught:
+                await other.ask("/user/test/broken", 1, 60)
+            self.assertEqual(caught.exception.exit, 1)
+            self.assertEqual(await other.ask("/user/test/echo", 2, 60), troupe.Json(2))
+            await other.close()
+
+    async def test_a_refused_watch_leaves_nothing(self) -> None:
+        for number in range(3):
+            with self.assertRaises(troupe.BridgeError):
+                await self.bridge.watch(f"/user/nobody{number}")
+        self.assertEqual(self.bridge._watches, {})
+
     async def test_an_ask_that_nobody_answers_times_out(self) -> None:
         async def handler(message: troupe.Message) -> None:
             pass
@@ -192,6 +240,79 @@ class Actors(unittest.IsolatedAsyncioTestCase):
             await asyncio.sleep(0.02)
         await other.close()
         self.assertEqual(seen, count)
+
+
+class Silent(unittest.IsolatedAsyncioTestCase):
+    """With a tool that does not end: what a node that hangs makes of it."""
+
+    async def asyncSetUp(self) -> None:
+        self.directory = tempfile.TemporaryDirectory()
+        self.program = os.path.join(self.directory.name, "tool")
+        self.pid = os.path.join(self.directory.name, "pid")
+
+    async def asyncTearDown(self) -> None:
+        self.directory.cleanup()
+
+    def tool(self, first: str) -> None:
+        with open(self.program, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\necho $$ >{self.pid}.new; mv {self.pid}.new {self.pid}\n{first}\nexec tail -f /dev/null\n")
+        os.chmod(self.program, 0o755)
+
+    async def started(self) -> int:
+        deadline = asyncio.get_running_loop().time() + 60
+        while not os.path.exists(self.pid) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.02)
+        with open(self.pid, encoding="utf-8") as file:
+            return int(file.read())
+
+    def assert_gone(self, pid: int) -> None:
+        with self.assertRaises(ProcessLookupError):
+            os.kill(pid, 0)
+
+    async def test_close_has_a_deadline(self) -> None:
+        self.tool("""echo '{"event":"ready","protocol":1,"version":"0","node":"n","path":"/user/x"}'""")
+        bridge = await troupe.connect(program=self.program, timeout=60)
+        pid = await self.started()
+        await asyncio.wait_for(bridge.close(0.1), 60)
+        self.assert_gone(pid)
+
+    async def test_connect_has_a_deadline(self) -> None:
+        self.tool("")
+        with self.assertRaises(troupe.BridgeError) as caught:
+            connecting = asyncio.create_task(troupe.connect(program=self.program, timeout=2))
+            pid = await self.started()
+            await asyncio.wait_for(connecting, 60)
+        self.assertEqual(caught.exception.exit, 75)
+        self.assert_gone(pid)
+
+    async def test_a_cancelled_connect_leaves_no_process(self) -> None:
+        begin, processes = asyncio.create_subprocess_exec, []
+
+        async def noted(*args: Any, **keys: Any) -> asyncio.subprocess.Process:
+            processes.append(await begin(*args, **keys))  # kept: one that is not referred to is killed by asyncio
+            return processes[-1]
+
+        self.tool("")
+        with unittest.mock.patch.object(asyncio, "create_subprocess_exec", noted):
+            connecting = asyncio.create_task(troupe.connect(program=self.program, timeout=60))
+            pid = await self.started()
+            deadline = asyncio.get_running_loop().time() + 60
+            while not processes and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(0.02)
+            connecting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await connecting
+        self.assertIsNotNone(processes[0].returncode)
+        self.assert_gone(pid)
+
+    async def test_a_line_that_is_not_understood_ends_the_bridge(self) -> None:
+        self.tool("""echo '{"event":"ready","protocol":1,"version":"0","node":"n","path":"/user/x"}'
+read -r request
+echo '{"event":"message"}'""")
+        bridge = await troupe.connect(program=self.program, timeout=60)
+        with self.assertRaises(troupe.BridgeClosed):
+            await asyncio.wait_for(bridge.ping(), 60)
+        await asyncio.wait_for(bridge.close(0.1), 60)
 
 
 class Ends(unittest.IsolatedAsyncioTestCase):

@@ -6,6 +6,7 @@ One task reads the lines of the node. Each hosted actor has a task and a queue o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import itertools
 import json
@@ -35,6 +36,9 @@ QUEUE_MESSAGES = 1000
 """Messages of one actor that wait here before no more lines are read, unless an answer is awaited."""
 QUEUE_MESSAGES_MAX = 10000
 """Messages of one actor that wait at most: one more is dropped, and fails its ask."""
+
+CLOSE_SECONDS = 5.0
+"""close() waits so long for the node."""
 
 _traceparent: "contextvars.ContextVar[Optional[str]]" = contextvars.ContextVar("troupe_traceparent", default=None)
 
@@ -94,11 +98,25 @@ class Watch:
         return await asyncio.shield(self._end)
 
 
+async def _process_end(process: asyncio.subprocess.Process, timeout: float) -> int:
+    """Wait for the tool, and kill it when it is late. Its exit code; 75: it was killed."""
+    try:
+        await asyncio.wait_for(process.wait(), timeout)
+    except asyncio.TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    assert process.returncode is not None
+    return process.returncode if process.returncode >= 0 else 75
+
+
 class _Hosted:
     def __init__(self, actor: Actor) -> None:
         self.actor = actor
         self.queue: "asyncio.Queue[Optional[Message]]" = asyncio.Queue()
         self.task: Optional["asyncio.Task[None]"] = None
+        self.ended = False
+        """It takes no more messages."""
 
 
 class Bridge:
@@ -137,14 +155,17 @@ class Bridge:
         """Wait until the node has ended the bridge, or close() was called."""
         await self._closed.wait()
 
-    async def close(self) -> None:
-        """End the bridge: its actors stop."""
+    async def close(self, timeout: float = CLOSE_SECONDS) -> None:
+        """End the bridge: its actors stop. A node that has not ended it in time is left without a word."""
         self._closing = True
         self._room.set()  # what still comes is read, and dropped
         self._writer.close()
-        await self._reading
+        await asyncio.wait({self._reading}, timeout=timeout)
         if self._process is not None:
-            await self._process.wait()
+            await _process_end(self._process, timeout if self._reading.done() else 0)
+        elif not self._reading.done():
+            self._writer.transport.abort()
+        await self._reading
         tasks = [hosted.task for hosted in self._hosted.values() if hosted.task is not None]
         await asyncio.gather(*(task for task in tasks if task is not asyncio.current_task()))
 
@@ -214,16 +235,23 @@ class Bridge:
         try:
             await self.request("watch", to=to, timeoutMs=max(1, int(timeout * 1000)), **({"actor": actor} if actor else {}))
         except BaseException:
-            self._watches[(actor, to)].remove(watch)
+            self._forget(watch, actor)
             raise
         return watch
 
+    def _forget(self, watch: Watch, actor: str) -> bool:
+        """It is not waited for. True: it was the last one of the actor at its path."""
+        watches = self._watches.get((actor, watch.to), [])  # none: the end was told meanwhile
+        if watch not in watches:
+            return False
+        watches.remove(watch)
+        if not watches:
+            del self._watches[(actor, watch.to)]
+        return not watches
+
     async def unwatch(self, watch: Watch, *, actor: str = "") -> None:
-        watches = self._watches.get((actor, watch.to), [])
-        if watch in watches:
-            watches.remove(watch)
-            if not watches:
-                await self.request("unwatch", to=watch.to, **({"actor": actor} if actor else {}))
+        if self._forget(watch, actor):
+            await self.request("unwatch", to=watch.to, **({"actor": actor} if actor else {}))
 
     async def subscribe(self, actor: str, topic: str, group: Optional[str] = None) -> None:
         """Publications to the topic come to a hosted actor from now on; of a group one actor gets each."""
@@ -283,7 +311,23 @@ class Bridge:
         except Exception:
             log.exception("actor %s failed as it started; it handles nothing", actor.name)
         finally:
+            self._drop_waiting(hosted)
             await actor.stopped()
+
+    def _drop_waiting(self, hosted: _Hosted) -> None:
+        hosted.ended = True
+        while not hosted.queue.empty():
+            message = hosted.queue.get_nowait()
+            if message is not None:
+                self._refuse(message)
+        self._room_look()
+
+    def _refuse(self, message: Message) -> None:
+        """Nobody takes the message: the ask behind it fails."""
+        is_over = self._closing or self._closed.is_set()
+        if message.number is not None and message.sender is None and not is_over:
+            self._writer.write(line_of({"op": "fail", "actor": message.actor, "reply": message.number,
+                                        "error": "the actor does not take it"}))
 
     async def _handle(self, actor: Actor, message: Message) -> None:
         token = _traceparent.set(message.traceparent)
@@ -296,8 +340,10 @@ class Bridge:
             if message.number is not None and message.sender is None:
                 try:
                     await message.fail(f"{type(failure).__name__}: {failure}")
-                except BridgeError as refused:
-                    log.debug("the failure was not told: %s", refused)
+                except BridgeClosed:
+                    raise
+                except Exception as refused:  # also of a failure that has no text
+                    log.warning("the failure was not told: %s", refused)
         finally:
             _traceparent.reset(token)
 
@@ -313,8 +359,8 @@ class Bridge:
                 if not line.endswith(b"\n"):
                     break
                 self._take(json.loads(line))
-        except (ConnectionResetError, ValueError) as broken:
-            self._why = BridgeClosed(f"the bridge has broken: {broken}")
+        except Exception as broken:  # also a line that another version of the node may write
+            self._why = BridgeClosed(f"the bridge has broken: {type(broken).__name__}: {broken}")
         self._end()
 
     def _end(self) -> None:
@@ -350,7 +396,7 @@ class Bridge:
             fields = {key: value for key, value in line.items() if key not in ("event", "type")}
             for queue in self._listeners:
                 queue.put_nowait(ClusterEvent(str(line["type"]), fields))
-        elif event == "ready":
+        elif event == "ready" and not self._ready.done():
             self._ready.set_result(
                 Ready(int(line["protocol"]), str(line["version"]), str(line["node"]), str(line["path"]))
             )
@@ -365,12 +411,11 @@ class Bridge:
             self, name, payload_read(line), line.get("from"), line.get("reply"), line.get("traceparent")
         )
         hosted = self._hosted.get(name)
-        if hosted is None or hosted.queue.qsize() >= QUEUE_MESSAGES_MAX:
+        if hosted is None or hosted.ended or hosted.queue.qsize() >= QUEUE_MESSAGES_MAX:
             log.warning("a message for actor '%s' is dropped: %s", name,
-                        "it is not hosted" if hosted is None else f"{QUEUE_MESSAGES_MAX} wait already")
-            if message.number is not None and message.sender is None:
-                self._writer.write(line_of({"op": "fail", "actor": name, "reply": message.number,
-                                            "error": "the actor does not take it"}))
+                        "it is not hosted" if hosted is None
+                        else "it has ended" if hosted.ended else f"{QUEUE_MESSAGES_MAX} wait already")
+            self._refuse(message)
             return
         hosted.queue.put_nowait(message)
         if hosted.queue.qsize() >= QUEUE_MESSAGES and not self._answers:
@@ -392,13 +437,20 @@ async def connect(
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     bridge = Bridge(process.stdout, process.stdin)
     bridge._process = process
+    is_greeted = False
     try:
         await asyncio.wait_for(asyncio.shield(bridge._ready), timeout)
+        is_greeted = True
     except (BridgeClosed, asyncio.TimeoutError):
-        if process.returncode is None:
-            process.stdin.close()
-        said = (await process.stderr.read()).decode("utf-8", "replace").strip()
-        raise BridgeError(said or "no answer from the node", await process.wait() or 75) from None
+        process.stdin.close()
+        saying = asyncio.get_running_loop().create_task(process.stderr.read())
+        code = await _process_end(process, CLOSE_SECONDS if bridge._closed.is_set() else 0)
+        said = (await saying).decode("utf-8", "replace").strip()
+        raise BridgeError(said or "no answer from the node", code or 75) from None
+    finally:
+        if not is_greeted:  # also when this was cancelled
+            bridge._ready.cancel()
+            await _process_end(process, 0)
     return bridge
 
 
@@ -412,8 +464,14 @@ async def supervised(timeout: float = 30.0) -> Bridge:
     except OSError:
         raise BridgeError("standard input is no socket", 69, "a node starts this program: docs/bridge.md") from None
     os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # the end of the bridge is the end of all of the program's ends
+    os.close(nothing)
     reader, writer = await asyncio.open_connection(sock=stream, limit=LINE_BYTES_MAX + 2)
     bridge = Bridge(reader, writer)
-    await asyncio.wait_for(asyncio.shield(bridge._ready), timeout)
-    os.close(0)  # the end of the bridge is the end of all of the program's ends
+    try:
+        await asyncio.wait_for(asyncio.shield(bridge._ready), timeout)
+    except BaseException:
+        writer.transport.abort()
+        raise
     return bridge

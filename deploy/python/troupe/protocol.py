@@ -160,8 +160,9 @@ class Message:
         await self.bridge.request("reply", **self._keys(), **payload_keys(value))
 
     async def fail(self, error: str) -> None:
-        """Fail the ask behind it."""
-        await self.bridge.request("fail", error=error, **self._keys())
+        """Fail the ask behind it. What of the error is no text of UTF-8, as parts of file names, is shown escaped."""
+        text = error.encode("utf-8", "backslashreplace").decode("utf-8")
+        await self.bridge.request("fail", error=text, **self._keys())
 
     def _keys(self) -> Dict[str, Any]:
         if self.number is None:
@@ -173,8 +174,11 @@ class Message:
 
 
 def line_of(keys: Mapping[str, Any]) -> bytes:
-    """A request as a line. BridgeError: it is longer than a line may be."""
-    line = json.dumps(keys, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    """A request as a line. BridgeError: it is longer than a line may be, or no text of UTF-8."""
+    try:
+        line = json.dumps(keys, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except UnicodeEncodeError as wrong:
+        raise BridgeError(f"the request cannot be sent: {wrong}", 65, "a file name: os.fsencode() as bytes") from None
     if len(line) > LINE_BYTES_MAX:
         raise BridgeError(f"the request has {len(line)} bytes; a line has at most {LINE_BYTES_MAX}", 65)
     return line + b"\n"
