@@ -5,6 +5,7 @@
 #   dashboard_page.sh --long              a node of 100,000 actors, and the time that its page needs to load
 # shellcheck disable=SC2154
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_browser.sh"
 long=0 shots=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -21,27 +22,9 @@ if "$troupe" config check --set management.enabled=on >"$work/out" 2>&1; then :;
     skip "this build has no management API"
 fi
 
-# ---- the browser: a line to it, a line back
-coproc browser { python3 "$src/tests/system/browser.py" 2>"$work/browser.err"; }
-pids+=("$browser_PID")
-from=${browser[0]} to=${browser[1]}
-answer() { read -r reply <&"$from" && [[ $reply == ok* ]]; } # the browser's program has limits of its own
-ask() { # WORD ARGUMENT...: its value in $value
-    echo "${*//$'\n'/ }" >&"$to"
-    answer || return 1
-    value=${reply#ok }
-}
-sees() { # NAME JS: it comes to be so within a minute
-    if ask await 60 "$2"; then pass "$1"; else fail "$1" "${reply:0:1500}"; fi
-}
-must() { # NAME WORD ARGUMENT...
-    local name=$1
-    shift
-    if ask "$@"; then pass "$name"; else fail "$name" "${reply:-no answer}"; fi
-}
 text() { echo "document.querySelector('#$1').innerText.includes($(printf '%s' "$2" | sed "s/.*/'&'/"))"; } # SECTION TEXT: as JS
 picture() { [ -z "$shots" ] || must "picture_$1" shot "$shots/dashboard-$1.png"; }
-answer || skip "chromium does not start here: $(head -c 300 "$work/browser.err")"
+browser_begin || skip "chromium does not start here: $(head -c 300 "$work/browser.err")"
 
 start() { # NAME OPTION...
     local name=$1

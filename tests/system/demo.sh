@@ -3,6 +3,7 @@
 # keyboard, at 400 and 2,000 pixels, dark and light. Proves UJ-32, UJ-44 to -47.
 # shellcheck disable=SC2154
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib_browser.sh"
 test_begin
 demo() { "$troupe" demo "$@"; }
 
@@ -90,36 +91,7 @@ is what_is_no_request_is_refused "$(code --http1.0 "$url/")" 400
 expect a_taken_port_69 69 demo --port "${url##*:}"
 
 # ---- the page itself
-browse() {
-    coproc browser { python3 "$src/tests/system/browser.py" 2>"$work/browser.err"; }
-    pids+=("$browser_PID")
-    from=${browser[0]} to=${browser[1]}
-    answer
-}
-answer() { read -r reply <&"$from" && [[ $reply == ok* ]]; }
-ask() { # WORD ARGUMENT...: its value in $value
-    echo "${*//$'\n'/ }" >&"$to"
-    answer || return 1
-    value=${reply#ok }
-}
-sees() { # NAME JS: it comes to be so within a minute
-    if ask await 60 "$2"; then pass "$1"; else fail "$1" "${reply:0:1500}"; fi
-}
-must() { # NAME WORD ARGUMENT...
-    local name=$1
-    shift
-    if ask "$@"; then pass "$name"; else fail "$name" "${reply:-no answer}"; fi
-}
-press() { # NAME ID: Tab to the element, then Enter
-    local reached=0 i
-    for ((i = 0; i < 30 && !reached; i++)); do
-        ask key Tab
-        ask eval "document.activeElement.id"
-        [ "$value" != "\"$2\"" ] || reached=1
-    done
-    [ $reached = 1 ] && ask key Enter && pass "$1" || fail "$1" "$value"
-}
-if [ -z "$sanitizer" ] && command -v chromium >/dev/null && browse; then
+if [ -z "$sanitizer" ] && command -v chromium >/dev/null && browser_begin; then
     must a_window size 1200 1000
     must the_address_opens open "$address"
     sees it_is_live "document.querySelector('#link').innerText === 'Live'"
