@@ -84,6 +84,9 @@ bool trpi_remote_is_elsewhere(trpi_remote *remote, const trpi_address *address,
 trp_err trpi_remote_secrets_reload(trpi_remote *remote, const char *cookie,
                                    const char *cookie_before);
 
+/* Is every such reload over? Then trpi_remote_trouble() has its result. Thread: any. */
+bool trpi_remote_secrets_are_reloaded(trpi_remote *remote);
+
 /* ---- loopback: the way of a message from another node, without another node ------------------ */
 typedef struct trpi_loopback trpi_loopback;
 /* Open a pair of sockets whose far end the system's poller reads: what is sent is reported, read,

@@ -203,6 +203,13 @@ trpi_remote_secrets_reload(trpi_remote *remote, const char *cookie, const char *
 }
 
 bool
+trpi_remote_secrets_are_reloaded(trpi_remote *remote)
+{
+    return !remote->secure || remote->transport == NULL ||
+           trpi_secure_is_reloaded(secure_transport(remote));
+}
+
+bool
 trpi_remote_tls_state(trpi_remote *remote, trpi_tls_state *ret_state)
 {
     trpi_tls_info info;

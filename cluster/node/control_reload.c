@@ -6,8 +6,11 @@
  * Must hold.
  *   control-reload-R1  A report is that of a reload which began after the request.  (reload.wanted)
  *   control-reload-R2  A report has no value of a secret.              (trpi_reload_changed)
+ *   control-reload-R3  It is answered when the files of TLS have been read, too, and refused when
+ *       they could not be: scripts that change certificates go by the exit code.  (files_await)
  * Tests.   tests/system/reload.sh
  */
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -130,6 +133,29 @@ report_take(trp_node *node, uint32_t number, cJSON **ret_report,
     return done;
 }
 
+/* control-reload-R3. false: refused. */
+static bool
+files_await(trp_node *node, trpi_call *call, char refused[TRPI_NODE_RELOAD_BYTES])
+{
+    trpi_trouble_text text;
+    while (!trpi_remote_secrets_are_reloaded(node->remote)) {
+        if (trpi_call_left_ms(call) == 0) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, "troupe status",
+                                  "the files of TLS are still being read");
+            return false;
+        }
+        if (!trpi_call_pause(call, LOOK_MS)) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
+            return false;
+        }
+    }
+    if (refused[0] == '\0' && trpi_remote_trouble(node->remote, TRPI_TROUBLE_RELOAD, &text)) {
+        (void)snprintf(refused, TRPI_NODE_RELOAD_BYTES, "%.*s", TRPI_NODE_RELOAD_BYTES - 1,
+                       text.what);
+    }
+    return true;
+}
+
 void
 trpi_node_serve_reload(trp_node *node, trpi_call *call)
 {
@@ -152,6 +178,10 @@ trpi_node_serve_reload(trp_node *node, trpi_call *call)
             trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
             return;
         }
+    }
+    if (!files_await(node, call, refused)) {
+        cJSON_Delete(report);
+        return;
     }
     if (refused[0] != '\0') {
         cJSON_Delete(report);

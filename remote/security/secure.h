@@ -39,6 +39,8 @@ extern const trpi_transport_ops trpi_secure_tcp_ops; /* scheme "tcp": a cookie a
 /* Read the files again and take these secrets (NULL: keep the present ones), soon, on the keeper
  * thread; the result goes to reloaded(). Thread: any; never blocks. */
 void trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets);
+/* Is every reload that was asked for over? Thread: any. */
+bool trpi_secure_is_reloaded(trpi_transport *transport);
 /* Set the address that this node advertises, before it dials or accepts anybody; cookie proofs are
  * made for it. Without it they name no address, as in earlier minor versions. */
 void trpi_secure_self(trpi_transport *transport, const char *host, uint16_t port);

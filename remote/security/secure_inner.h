@@ -35,6 +35,7 @@ typedef struct trpi_secure {
     pthread_t keeper;
     bool keeper_runs, ending, reload_asked; /* by lock */
     trpi_secrets secrets_next;              /* by lock; for the next reload */
+    uint32_t reloads_asked, reloads_done;   /* by lock; equal: none is asked for or in progress */
     trpi_credentials *credentials;          /* by lock */
     trpi_secure_link *links;                /* connected ones; by lock */
     uint64_t looked_ms;                     /* the keeper's */

@@ -290,6 +290,7 @@ credentials_reload(trpi_secure *secure)
     trpi_credentials *made = NULL;
     trpi_secrets secrets = secure->secrets_next;
     bool asked = secure->reload_asked;
+    uint32_t number = secure->reloads_asked;
     secure->reload_asked = false;
     pthread_mutex_unlock(&secure->lock);
     trp_err err = credentials_read(secure, &secrets, &made, why, sizeof why);
@@ -312,6 +313,7 @@ credentials_reload(trpi_secure *secure)
         secure->options.reloaded(secure->options.reloaded_arg, err, what);
     }
     pthread_mutex_lock(&secure->lock);
+    secure->reloads_done = number;
 }
 
 static bool
@@ -373,11 +375,22 @@ trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets)
         secure->secrets_next = *secrets;
     }
     secure->reload_asked = true;
+    secure->reloads_asked++;
     if (trpi_world_is_driven(secure->world)) {
         keeper_check(secure);
     }
     pthread_cond_broadcast(&secure->wake);
     pthread_mutex_unlock(&secure->lock);
+}
+
+bool
+trpi_secure_is_reloaded(trpi_transport *transport)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    pthread_mutex_lock(&secure->lock);
+    bool done = secure->reloads_done == secure->reloads_asked;
+    pthread_mutex_unlock(&secure->lock);
+    return done;
 }
 
 void

@@ -81,6 +81,14 @@ for name in "${nodes[@]}"; do
     after "cookie_alone_on_$name" "$name"
 done
 
+# A file that will not do: the exit code says it, for scripts.
+cp "$work/one/cert.pem" "$work/kept.pem"
+echo junk >"$work/one/cert.pem"
+expect a_file_that_cannot_be_read_is_78 78 at one config reload
+has it_says_that_the_old_ones_stay "were not read again, the old ones stay" "$work/err"
+cp "$work/kept.pem" "$work/one/cert.pem"
+expect a_file_that_is_mended_is_read 0 at one config reload
+
 # Certificate: renewed on one host after the other.
 for name in "${nodes[@]}"; do
     certificate "$name" first
