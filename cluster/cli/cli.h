@@ -211,6 +211,8 @@ typedef bool (*trpi_cli_stream_fn)(trpi_cli *cli, const cJSON *object, void *arg
  * goes to stderr on a terminal. Returns 0, or the exit code with error and hint printed. */
 int trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
                   cJSON **ret_final);
+/* print-W1: blank the control characters in the texts of what a node has sent. NULL is fine. */
+void trpi_cli_object_clean(const trpi_cli *cli, cJSON *object);
 /* As trpi_cli_call, but an error of the node comes back in *ret_final instead of being printed. */
 int trpi_cli_call_quiet(trpi_cli *cli, cJSON *request, cJSON **ret_final);
 

@@ -357,7 +357,7 @@ text_clean(char *text, bool lines, bool escaped)
 
 /* Depth is bounded by the parser. */
 static void
-object_clean(cJSON *json, bool escaped)
+items_clean(cJSON *json, bool escaped)
 {
     for (cJSON *item = json; item != NULL; item = item->next) {
         if (item->string != NULL) {
@@ -367,8 +367,14 @@ object_clean(cJSON *json, bool escaped)
             text_clean(item->valuestring, item->string != NULL && strcmp(item->string, "text") == 0,
                        escaped);
         }
-        object_clean(item->child, escaped);
+        items_clean(item->child, escaped);
     }
+}
+
+void
+trpi_cli_object_clean(const trpi_cli *cli, cJSON *object)
+{
+    items_clean(object, cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
 }
 
 /* Give the next object of the connection. */
@@ -384,8 +390,7 @@ object_receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
             err = trpi_json_parse((const char *)body, bytes, ret_object, NULL);
             trpi_buffer_drop(&cli->in, TRPI_CTL_HEADER_BYTES + bytes);
             if (err == TRP_OK && cJSON_IsObject(*ret_object)) {
-                object_clean(*ret_object,
-                             cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
+                trpi_cli_object_clean(cli, *ret_object);
                 return 0;
             }
             if (err == TRP_OK) {
@@ -447,14 +452,14 @@ request_run(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
 {
     if (trpi_cli_has(cli, TRPI_CLI_VIA)) {
         int via_code = trpi_cli_via_run(cli, request, ret_final);
-        object_clean(*ret_final, cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
+        trpi_cli_object_clean(cli, *ret_final);
         return via_code;
     }
     if (trpi_cli_is_remote(cli)) {
         int code = strcmp(trpi_cli_get(request, "cmd"), "events") == 0
                        ? trpi_cli_endpoint_events(cli, request, stream, arg, ret_final)
                        : trpi_cli_endpoint_run(cli, request, ret_final);
-        object_clean(*ret_final, cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
+        trpi_cli_object_clean(cli, *ret_final);
         return code;
     }
     *ret_final = NULL;

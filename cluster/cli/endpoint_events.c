@@ -62,6 +62,7 @@ object_pass(reading *r, const char *key, cJSON *value)
         cJSON_Delete(value);
         r->err = TRP_ENOMEM;
     }
+    trpi_cli_object_clean(r->cli, object);
     r->enough = ok && !r->stream(r->cli, object, r->arg);
     cJSON_Delete(object);
     return ok && !r->enough;

@@ -97,4 +97,26 @@ background env -u TROUPE_TIMEOUT "$troupe" --endpoint "$few_url" events -v 2>"$w
 check the_only_stream_begins wait_until 60 grep -q subscribed "$work/only.err"
 expect a_stream_too_many_is_75 75 tool --endpoint "$few_url" events
 has it_says_so "too-many-streams" "$work/err"
+
+# What a node sends reaches the terminal without its control characters, over HTTP as over the socket.
+cat >"$work/evil.py" <<'END'
+import socket
+evil = "\\u001b[31mEVIL\\u001b]0;title\\u0007\\r\\nline"
+event = '{"time":"2026-11-30T08:15:49.522Z","type":"MemberUp","member":{"node":"troupe.tcp://demo@%s:1","nodeUid":"1","status":"Up","roles":["%s"]}}'
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    conn, _ = server.accept()
+    conn.recv(65536)
+    conn.sendall(("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\nid:1-1\n\nid:1-2\ndata:%s\nevent:MemberUp\n\n"
+                  % (event % (evil, evil))).encode())
+    conn.close()
+END
+background python3 "$work/evil.py" >"$work/evil.port" 2>"$work/evil.err"
+wait_until 60 test -s "$work/evil.port" || fail evil_server
+for form in name table jsonl; do
+    expect "evil_event_as_$form" 0 tool --endpoint "http://127.0.0.1:$(cat "$work/evil.port")" events --count 1 --timeout 30s -o "$form"
+    has "evil_event_is_shown_as_$form" EVIL
+    lacks "no_control_character_as_$form" $'\x1b'
+done
 test_end
