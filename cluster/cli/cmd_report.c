@@ -3,12 +3,14 @@
  * Why.     Support begins with the same dozen of outputs. The node blanks secrets in its
  *          configuration and never tells payloads, so the file can leave the site.
  * Shape.   One request after the other; a refusal or a late answer becomes the text of that file,
- *          so that a report of a sick node is a report, too. The file appears whole or not at all.
+ *          so that a report of a sick node is a report, too. The file appears whole or not at all,
+ *          and never in the place of a device or a link.
  * Tests.   tests/system/cli_fake.sh, tests/system/observe.sh
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,7 +63,31 @@ report_write(trpi_cli *cli, FILE *file, const char *directory, time_t now)
     for (size_t i = 0; i < ASKED_COUNT; i++) {
         answer_add(cli, &archive, directory, asked[i]);
     }
-    return trpi_archive_end(&archive) && fflush(file) == 0 ? 0 : TRPI_CTL_EXIT_OUTPUT;
+    return trpi_archive_end(&archive) && fflush(file) == 0 && fsync(fileno(file)) == 0
+               ? 0
+               : TRPI_CTL_EXIT_OUTPUT;
+}
+
+/* Make the file to write to, in place of one that was left behind. NULL: refused, *ret_code. */
+static FILE *
+part_open(const char *path, const char *part, int *ret_code)
+{
+    struct stat old;
+    if (lstat(path, &old) == 0 && !S_ISREG(old.st_mode)) {
+        *ret_code =
+            trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                          "%s is no regular file; name a file that the report becomes", path);
+        return NULL;
+    }
+    if (lstat(part, &old) == 0 && S_ISREG(old.st_mode)) {
+        (void)unlink(part);
+    }
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (file == NULL) {
+        *ret_code = trpi_cli_fail(TRPI_CTL_EXIT_OUTPUT, "%s: %s", part, strerror(errno));
+    }
+    return file;
 }
 
 int
@@ -80,10 +106,9 @@ trpi_cli_run_report(trpi_cli *cli)
     (void)snprintf(path, sizeof path, "%s%s", given != NULL ? given : directory,
                    given != NULL ? "" : ".tar.gz");
     (void)snprintf(part, sizeof part, "%s.part", path);
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    FILE *file = part_open(path, part, &code);
     if (file == NULL) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_OUTPUT, "%s: %s", part, strerror(errno));
+        return code;
     }
     code = report_write(cli, file, directory, now);
     bool closed = fclose(file) == 0;

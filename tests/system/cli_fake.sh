@@ -265,6 +265,15 @@ cat "$work"/unpacked/*/version.json >"$work/out" # the fake has no answer
 has report_has_what_failed '"ok"'
 expect report_that_cannot_be_written 74 good report -O "$work/none/report.tar.gz"
 has report_says_where "$work/none/report.tar.gz.part: No such file" "$work/err"
+mkfifo "$work/pipe" "$work/stuck.tar.gz.part"
+expect report_over_no_file 64 good report -O "$work/pipe"
+has report_says_that_it_is_none "$work/pipe is no regular file" "$work/err"
+check the_pipe_stays test -p "$work/pipe"
+ln -s /dev/null "$work/link"
+expect report_over_a_link 64 good report -O "$work/link"
+expect report_does_not_wait_for_a_reader 74 timeout 60 "$troupe" --socket "$work/good.sock" report -O "$work/stuck.tar.gz"
+echo old >"$work/again.tar.gz.part"
+expect report_of_a_second_try 0 good report -O "$work/again.tar.gz"
 expect report_without_a_node 69 "$troupe" --socket "$work/none.sock" report -O "$work/gone.tar.gz"
 is report_without_a_node_leaves_no_file "$(find "$work" -name 'gone*')" ""
 expect stop_needs_yes 64 good stop /user/a
