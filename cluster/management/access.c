@@ -160,30 +160,67 @@ trpi_management_tokens_add(trpi_management_tokens *tokens, const char *token, si
         return TRP_EIO;
     }
     place->level = level;
+    place->line = 0;
     tokens->count++;
     return TRP_OK;
 }
 
+/* A name that is printable: it stands in a line of the log. */
+static void
+who_certificate(const char *name, char ret_who[TRPI_MANAGEMENT_WHO_BYTES])
+{
+    (void)snprintf(ret_who, TRPI_MANAGEMENT_WHO_BYTES, "cert=%s", name); /* cut is fine */
+    for (char *c = ret_who; *c != '\0'; c++) {
+        *c = *c > ' ' && *c < 127 && *c != '"' ? *c : '?';
+    }
+}
+
+static void
+who_token(const trpi_management_token *token, char ret_who[TRPI_MANAGEMENT_WHO_BYTES])
+{
+    const uint8_t *d = token->digest;
+    if (token->line == 0) {
+        (void)snprintf(ret_who, TRPI_MANAGEMENT_WHO_BYTES, "cookie");
+    } else {
+        (void)snprintf(ret_who, TRPI_MANAGEMENT_WHO_BYTES, "token=%u/%02x%02x%02x%02x", token->line,
+                       d[0], d[1], d[2], d[3]);
+    }
+}
+
+/* Return what the certificate or the session allows. */
+static trpi_management_level
+level_without_token(const trpi_management_policy *policy, const trpi_management_request *request,
+                    char ret_who[TRPI_MANAGEMENT_WHO_BYTES])
+{
+    const char *name = request->certificate;
+    trpi_management_level level = TRPI_MANAGEMENT_NOBODY;
+    if (name != NULL && list_has_host(policy->writers, policy->writers_count, name)) {
+        level = TRPI_MANAGEMENT_WRITER;
+    } else if (name != NULL && list_has_host(policy->readers, policy->readers_count, name)) {
+        level = TRPI_MANAGEMENT_READER;
+    }
+    if (level != TRPI_MANAGEMENT_NOBODY) {
+        who_certificate(name, ret_who);
+    } else if (request->session != NULL && policy->sessions != NULL &&
+               trpi_management_origin_is_ours(request->origin, request->host) &&
+               trpi_management_sessions_hold(policy->sessions, request->session, policy->now_ms)) {
+        level = TRPI_MANAGEMENT_READER; /* sessions-S3 */
+        (void)snprintf(ret_who, TRPI_MANAGEMENT_WHO_BYTES, "session");
+    }
+    return level;
+}
+
 trpi_management_level
 trpi_management_level_of(const trpi_management_policy *policy,
-                         const trpi_management_request *request, bool *ret_shown)
+                         const trpi_management_request *request, bool *ret_shown,
+                         char ret_who[TRPI_MANAGEMENT_WHO_BYTES])
 {
-    trpi_management_level level = TRPI_MANAGEMENT_NOBODY;
     const char *header = request->authorization;
     uint8_t digest[TRPI_MANAGEMENT_DIGEST_BYTES];
+    const trpi_management_token *match = NULL;
+    ret_who[0] = '\0';
     *ret_shown = header != NULL || request->certificate != NULL || request->session != NULL;
-    if (request->session != NULL && policy->sessions != NULL &&
-        trpi_management_origin_is_ours(request->origin, request->host) &&
-        trpi_management_sessions_hold(policy->sessions, request->session, policy->now_ms)) {
-        level = TRPI_MANAGEMENT_READER; /* sessions-S3 */
-    }
-    if (request->certificate != NULL) {
-        if (list_has_host(policy->writers, policy->writers_count, request->certificate)) {
-            level = TRPI_MANAGEMENT_WRITER;
-        } else if (list_has_host(policy->readers, policy->readers_count, request->certificate)) {
-            level = TRPI_MANAGEMENT_READER;
-        }
-    }
+    trpi_management_level level = level_without_token(policy, request, ret_who);
     if (header == NULL || strncasecmp(header, "Bearer ", 7) != 0) {
         return level;
     }
@@ -196,7 +233,11 @@ trpi_management_level_of(const trpi_management_policy *policy,
     for (size_t i = 0; i < policy->tokens->count; i++) { /* access-A1: no early end */
         const trpi_management_token *known = &policy->tokens->list[i];
         bool equal = trpi_equal_secret(known->digest, digest, sizeof digest);
-        level = equal && known->level > level ? known->level : level;
+        match = equal && known->level > level ? known : match;
+        level = match != NULL && match->level > level ? match->level : level;
+    }
+    if (match != NULL) {
+        who_token(match, ret_who);
     }
     trpi_cleanse(digest, sizeof digest);
     return level;
@@ -270,6 +311,9 @@ trpi_management_tokens_load(trpi_management_tokens *tokens, const char *path,
             err = tokens->count - before == TRPI_MANAGEMENT_TOKENS_MAX
                       ? TRP_ELIMIT
                       : trpi_management_tokens_add(tokens, text + at, length, level);
+            if (err == TRP_OK) {
+                tokens->list[tokens->count - 1].line = (uint32_t)line;
+            }
         }
         at += count + 1;
     }

@@ -14,10 +14,13 @@ bool trpi_management_host_is_ours(const trpi_management_policy *policy, const ch
  * be http or https and the Host header's host and port. */
 bool trpi_management_origin_is_ours(const char *origin, const char *host);
 
-/* Return what the request's credentials allow. ret_shown: it has one, known or not. */
+/* Return what the request's credentials allow. ret_shown: it has one, known or not. ret_who: the
+ * one that counts, for the audit: "cert=NAME", "session", "cookie" (the token derived from it), or
+ * "token=LINE/DIGEST" with the line of its file and the first 8 digits of its digest; "": none. */
 trpi_management_level trpi_management_level_of(const trpi_management_policy *policy,
                                                const trpi_management_request *request,
-                                               bool *ret_shown);
+                                               bool *ret_shown,
+                                               char ret_who[TRPI_MANAGEMENT_WHO_BYTES]);
 
 /* Make the digest by which a token is kept and compared. false: OpenSSL has failed. */
 bool trpi_management_token_digest(const char *token, size_t bytes,

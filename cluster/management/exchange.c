@@ -371,6 +371,10 @@ request_serve(trpi_management *m, trpi_exchange *x)
             return -1;
         }
     }
+    if (x->plan.who[0] != '\0') {
+        size_t used = strlen(x->from);
+        (void)snprintf(x->from + used, sizeof x->from - used, " %s", x->plan.who);
+    }
     x->id = ++m->id_next;
     m->ask(m->arg, m, x->id, x->plan.command, x->from);
     return 0;

@@ -54,7 +54,10 @@ typedef enum trpi_management_level {
 typedef struct trpi_management_token {
     uint8_t digest[TRPI_MANAGEMENT_DIGEST_BYTES];
     trpi_management_level level;
+    uint32_t line; /* of its file; 0: the derived one */
 } trpi_management_token;
+
+#define TRPI_MANAGEMENT_WHO_BYTES 96 /* of a credential as the audit names it, with its NUL */
 
 /* The accepted bearer tokens: of the writers' file, of the readers' file, the derived one. */
 typedef struct trpi_management_tokens {

@@ -520,7 +520,7 @@ credentials_judge(const trpi_management_policy *policy, const trpi_management_re
         (route->class == TRPI_MANAGEMENT_OPEN && policy->is_local)) {
         return true;
     }
-    trpi_management_level level = trpi_management_level_of(policy, request, &shown);
+    trpi_management_level level = trpi_management_level_of(policy, request, &shown, plan->who);
     if (level >= (is_write ? TRPI_MANAGEMENT_WRITER : TRPI_MANAGEMENT_READER)) {
         return true;
     }

@@ -63,7 +63,8 @@ typedef struct trpi_management_plan {
     uint32_t event_bits;                           /* of a stream, of the event log */
     uint32_t count;                                /* of the event log: the last so many */
     uint32_t wait_ms; /* the node may take so long, and the connection with it; 0: as others */
-    trpi_management_answer answer; /* if operation is 0 */
+    char who[TRPI_MANAGEMENT_WHO_BYTES]; /* the credential; "": none was needed */
+    trpi_management_answer answer;       /* if operation is 0 */
 } trpi_management_plan;
 
 /* Judge a request. The rules are applied in this order, and the first that refuses answers: Host,

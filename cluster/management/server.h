@@ -46,7 +46,7 @@ typedef struct trpi_exchange {
     char traceparent[TRPI_MANAGEMENT_TRACEPARENT_BYTES];
     char certificate[256];
     char session[TRPI_MANAGEMENT_SECRET_TEXT];
-    char from[128];
+    char from[192]; /* address and credential, for the audit */
     uint8_t *body;
     size_t body_bytes, body_wanted;
     bool is_head;     /* HEAD: the answer's body stays here */

@@ -39,7 +39,8 @@ typedef struct trpi_call {
     bool by_known;     /* the client's user and process by SO_PEERCRED; false: another node asks */
     uint32_t by_uid;
     long by_pid;
-    char by_text[96]; /* of a request over HTTP: "management from=127.0.0.1"; "": of none */
+    /* of a request over HTTP: "management from=127.0.0.1 token=2/0a1b2c3d"; "": of none */
+    char by_text[192];
 } trpi_call;
 
 typedef struct trpi_control_options {

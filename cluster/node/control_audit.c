@@ -92,6 +92,20 @@ printable_add(char whom[WHOM_BYTES], const char *before, const char *value)
     whom_add(whom, "%s%s", before, text);
 }
 
+/* The same for commands that mostly read. */
+static const char *
+order_of_some(const trpi_control_request *request, char whom[WHOM_BYTES])
+{
+    if (request->command == TRPI_CONTROL_SHARDS) {
+        printable_add(whom, "", request->type);
+        return request->rebalance ? "rebalance" : NULL;
+    }
+    printable_add(whom, "", request->path != NULL ? request->path : "all");
+    return strcmp(request->action, "start") == 0  ? "trace-start"
+           : strcmp(request->action, "stop") == 0 ? "trace-stop"
+                                                  : NULL;
+}
+
 /* Return the word for the order, and give its target. NULL: the request changes nothing. */
 static const char *
 order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYTES])
@@ -156,6 +170,9 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
     case TRPI_CONTROL_RELOAD:
         whom_add(whom, "%s", node->address);
         return "reload";
+    case TRPI_CONTROL_TRACE:
+    case TRPI_CONTROL_SHARDS:
+        return order_of_some(request, whom);
     default:
         return NULL; /* it only reads, or sends to actors */
     }

@@ -260,7 +260,8 @@ is leave_is_ordered "$(code -H "$writer" -X PUT -d operation=leave "$three_url/c
 is leave_answers_in_akkas_words "$(cat "$work/out")" "{\"message\":\"Leaving $other\"}"
 ended the_fourth_leaves "$four" 0
 has the_order_is_in_the_audit "order=leave on=$other" "$work/three.log"
-has the_audit_names_the_client "by=management from=127.0.0.1" "$work/three.log"
+digest=$(tr -d '\n' <"$work/tokens" | openssl dgst -sha256 -hmac "troupe management token" | sed 's/.* \(.\{8\}\).*/\1/')
+has the_audit_names_the_client_and_its_token "by=management from=127.0.0.1 token=1/$digest" "$work/three.log"
 openssl rand -hex 32 >"$work/tokens"
 kill -HUP "$three"
 renewed() { [ "$(code -H "Authorization: Bearer $(cat "$work/tokens")" "$three_url/config")" = 200 ]; }

@@ -86,12 +86,48 @@ static trpi_management_level
 level(const trpi_management_policy *policy, const char *authorization, const char *certificate)
 {
     bool shown = false;
+    char who[TRPI_MANAGEMENT_WHO_BYTES];
     trpi_management_request request = request_make("GET", "/");
     request.authorization = authorization;
     request.certificate = certificate;
-    trpi_management_level found = trpi_management_level_of(policy, &request, &shown);
+    trpi_management_level found = trpi_management_level_of(policy, &request, &shown, who);
     UNIT_EQUAL(shown, authorization != NULL || certificate != NULL);
+    UNIT_EQUAL(who[0] != '\0', found != TRPI_MANAGEMENT_NOBODY);
     return found;
+}
+
+static void
+who_is(const trpi_management_policy *policy, const char *authorization, const char *certificate,
+       const char *expected)
+{
+    bool shown = false;
+    char who[TRPI_MANAGEMENT_WHO_BYTES];
+    trpi_management_request request = request_make("GET", "/");
+    request.authorization = authorization;
+    request.certificate = certificate;
+    (void)trpi_management_level_of(policy, &request, &shown, who);
+    UNIT_TEXT(who, expected);
+}
+
+/* For the audit: one of several tokens, or whose certificate it was. */
+static void
+the_credential_that_counts_is_named(void)
+{
+    static const char *const writers[] = { "operator.example", "o p\n" };
+    trpi_management_policy policy = policy_make();
+    policy.writers = writers;
+    policy.writers_count = 2;
+    who_is(&policy, NULL, NULL, "");
+    who_is(&policy, "Bearer wrong", "stranger.example", "");
+    who_is(&policy, NULL, "operator.example", "cert=operator.example");
+    who_is(&policy, NULL, "o p\n", "cert=o?p?");
+    who_is(&policy, "Bearer " WRITER_TOKEN, NULL, "cookie");
+    policy_tokens.list[0].line = 7;
+    /* printf %s TOKEN | openssl dgst -sha256 -hmac 'troupe management token' */
+    who_is(&policy, "Bearer " WRITER_TOKEN, NULL, "token=7/6d18d67c");
+    policy_tokens.list[1].line = 4294967295u;
+    who_is(&policy, "Bearer " READER_TOKEN, "operator.example", "cert=operator.example");
+    who_is(&policy, "Bearer " READER_TOKEN, "stranger.example", "token=4294967295/0a22f7ff");
 }
 
 static void
@@ -242,6 +278,7 @@ UNIT(a_host_has_a_limited_length)
 UNIT(an_origin_must_be_this_host_and_port)
 UNIT(a_token_gives_its_level)
 UNIT(a_certificate_gives_the_level_of_its_name)
+UNIT(the_credential_that_counts_is_named)
 UNIT(tokens_are_limited_in_length_and_number)
 UNIT(the_derived_token_depends_on_cookie_and_system)
 UNIT(a_token_file_has_a_token_a_line)
