@@ -24,6 +24,8 @@
 
 #include "base/assert.h"
 
+#define NEXT_LOOKS_MAX 16u
+
 static unsigned
 levels_of(unsigned bits)
 {
@@ -183,12 +185,25 @@ next_slot(const trpi_timer_wheel *wheel, unsigned *ret_level, unsigned *ret_slot
     return false;
 }
 
+/* The next slot of the finest level that has one holds the node that is due first (timer-wheel-W1).
+ * A few nodes are looked at: they need not move to finer levels on their way. */
 bool
 trpi_wheel_next(const trpi_timer_wheel *wheel, uint64_t *ret_tick)
 {
-    unsigned level, slot;
+    unsigned level, slot, looks = NEXT_LOOKS_MAX;
+    uint64_t start, least = UINT64_MAX;
 
-    return next_slot(wheel, &level, &slot, ret_tick);
+    if (!next_slot(wheel, &level, &slot, &start)) {
+        return false;
+    }
+    const trpi_wheel_node *head = &wheel->slots[(level << wheel->bits) + slot];
+    const trpi_wheel_node *node = head->next;
+    for (; level > 0 && level < wheel->levels - 1 && node != head && looks > 0; looks--) {
+        least = node->due < least ? node->due : least;
+        node = node->next;
+    }
+    *ret_tick = node == head ? least : start;
+    return true;
 }
 
 trpi_wheel_node *

@@ -74,6 +74,30 @@ a_node_is_due_at_its_tick_and_not_before(void)
     }
 }
 
+/* A thread that sleeps until then wakes up once for it, not at each level on its way. */
+static void
+the_next_tick_of_few_nodes_is_the_first_that_is_due(void)
+{
+    static const uint64_t starts[] = { 0, 5, 123456789, (3ull << 30) + 7 };
+
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        trpi_wheel_node nodes[17] = { { NULL, NULL, 0, 0 } };
+        uint64_t tick, slot = (starts[i] / 4096 + 1) * 4096; /* of the third level, 64 slots each */
+
+        wheel_init(starts[i]);
+        for (unsigned j = 0; j < 16; j++) {
+            trpi_wheel_add(&wheel, &nodes[j], slot + 70 + (j * 7) % 16);
+        }
+        UNIT_TRUE(trpi_wheel_next(&wheel, &tick));
+        UNIT_EQUAL(tick, slot + 70);
+        trpi_wheel_add(&wheel, &nodes[16], slot + 69); /* more than it looks at */
+        UNIT_TRUE(trpi_wheel_next(&wheel, &tick));
+        UNIT_TRUE(tick > starts[i] && tick <= slot + 69);
+        UNIT_TRUE(trpi_wheel_advance(&wheel, slot + 68) == NULL);
+        UNIT_TRUE(trpi_wheel_advance(&wheel, slot + 69) == &nodes[16]);
+    }
+}
+
 static void
 a_due_time_that_has_passed_is_the_next_tick(void)
 {
@@ -195,6 +219,7 @@ a_timer_far_away_delays_no_nearer_one(void)
 UNIT_BEGIN("timer_wheel")
 UNIT(an_empty_wheel_has_no_next_tick)
 UNIT(a_node_is_due_at_its_tick_and_not_before)
+UNIT(the_next_tick_of_few_nodes_is_the_first_that_is_due)
 UNIT(a_due_time_that_has_passed_is_the_next_tick)
 UNIT(a_removed_node_is_never_due)
 UNIT(random_adds_removes_and_jumps_agree_with_a_list)
