@@ -38,6 +38,7 @@ typedef struct trpi_secure {
     uint32_t reloads_asked, reloads_done;   /* by lock; equal: none is asked for or in progress */
     trpi_credentials *credentials;          /* by lock */
     trpi_secure_link *links;                /* connected ones; by lock */
+    uint64_t wake_ms;                       /* by lock; the keeper waits until then; 0: it works */
     uint64_t looked_ms;                     /* the keeper's */
     uint64_t files_mark;                    /* the keeper's: of the files in use */
     char failure[TRPI_SECURE_WHY_BYTES];    /* of the last reload; "": it succeeded; by lock */

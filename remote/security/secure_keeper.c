@@ -24,7 +24,6 @@
 #include "tls/digest.h"
 
 enum {
-    LOOK_MS = 100,
     WHY_BYTES = TRPI_SECURE_WHY_BYTES,
     TELL_AGAIN_MS = 600000, /* of a failure that lasts */
     TROUBLE_LOOK_MS = 60000,
@@ -83,6 +82,17 @@ credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credenti
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
+/* A link is to be closed at end_ms: the keeper wakes up then. The caller holds secure->lock. */
+static void
+link_ends_at(trpi_secure_link *link, uint64_t end_ms)
+{
+    trpi_secure *secure = link->transport;
+    link->listing.end_ms = end_ms;
+    if (end_ms < secure->wake_ms) {
+        pthread_cond_broadcast(&secure->wake);
+    }
+}
+
 void
 trpi_secure_list(trpi_secure_link *link)
 {
@@ -95,8 +105,8 @@ trpi_secure_list(trpi_secure_link *link)
     }
     secure->links = link;
     if (link->credentials != secure->credentials) { /* secure-keeper-W2: a reload came first */
-        link->listing.end_ms =
-            trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms;
+        link_ends_at(link,
+                     trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms);
     }
     pthread_mutex_unlock(&secure->lock);
 }
@@ -126,7 +136,7 @@ trpi_secure_end_in(trpi_secure_link *link, uint64_t ms)
 {
     trpi_secure *secure = link->transport;
     pthread_mutex_lock(&secure->lock);
-    link->listing.end_ms = trpi_world_mono_ns(secure->world) / 1000000 + ms;
+    link_ends_at(link, trpi_world_mono_ns(secure->world) / 1000000 + ms);
     pthread_mutex_unlock(&secure->lock);
 }
 
@@ -346,20 +356,52 @@ keeper_check(trpi_secure *secure)
     links_end_due(secure);
 }
 
+/* Return when the keeper has something to do next; 0: now. The caller holds secure->lock. */
+static uint64_t
+keeper_wake_ms(const trpi_secure *secure)
+{
+    uint64_t wake_ms = secure->troubles_ms + TROUBLE_LOOK_MS;
+    if (secure->reload_asked || !secure->looked_for_trouble) {
+        return 0;
+    }
+    if (secure->options.reload_interval_ms != 0 &&
+        secure->looked_ms + secure->options.reload_interval_ms < wake_ms) {
+        wake_ms = secure->looked_ms + secure->options.reload_interval_ms;
+    }
+    for (const trpi_secure_link *link = secure->links; link != NULL; link = link->listing.next) {
+        if (link->listing.end_ms != 0 && link->listing.end_ms < wake_ms) {
+            wake_ms = link->listing.end_ms;
+        }
+    }
+    return wake_ms;
+}
+
+/* The caller holds secure->lock, which is released meanwhile. */
+static void
+keeper_wait(trpi_secure *secure)
+{
+    uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
+    secure->wake_ms = keeper_wake_ms(secure);
+    if (secure->wake_ms > now_ms) {
+        uint64_t wait_ms = secure->wake_ms - now_ms;
+        struct timespec at; /* the world's clock need not be the condition's */
+        (void)clock_gettime(CLOCK_MONOTONIC, &at);
+        at.tv_sec += (time_t)(wait_ms / 1000);
+        at.tv_nsec += (long)(wait_ms % 1000) * 1000000l;
+        at.tv_sec += at.tv_nsec / 1000000000l;
+        at.tv_nsec %= 1000000000l;
+        pthread_cond_timedwait(&secure->wake, &secure->lock, &at);
+    }
+    secure->wake_ms = 0;
+}
+
 static void *
 keeper_thread(void *arg)
 {
     trpi_secure *secure = arg;
     pthread_mutex_lock(&secure->lock);
     while (!secure->ending) {
-        struct timespec at;
-        (void)clock_gettime(CLOCK_MONOTONIC, &at);
-        at.tv_nsec += LOOK_MS * 1000000l;
-        at.tv_sec += at.tv_nsec / 1000000000l;
-        at.tv_nsec %= 1000000000l;
-        if (!secure->reload_asked) {
-            pthread_cond_timedwait(&secure->wake, &secure->lock, &at);
-        }
+        keeper_wait(secure);
         keeper_check(secure);
     }
     pthread_mutex_unlock(&secure->lock);
@@ -407,6 +449,7 @@ trpi_secure_host(trpi_transport *transport, const char *host)
     pthread_mutex_lock(&secure->lock);
     (void)snprintf(secure->host, sizeof secure->host, "%s", host);
     secure->looked_for_trouble = false;
+    pthread_cond_broadcast(&secure->wake);
     pthread_mutex_unlock(&secure->lock);
 }
 
