@@ -84,7 +84,11 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
     cluster->settings.heartbeat_interval_ms =
         interval_ms == 0 ? TRPI_PHI_INTERVAL_S_DEFAULT * 1000u : interval_ms;
     trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->engine.core);
-    return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->engine.heartbeat);
+    trpi_heartbeat_options heartbeat = options->heartbeat;
+    uint64_t grid_ns = trpi_sched_grid_ns(trpi_system_sched(cluster->system));
+    heartbeat.grid_us = grid_ns != 0 ? TRPI_GRID_NS / 1000 : 0;
+    heartbeat.grid_begin_us = grid_ns / 1000 - (grid_ns != 0 ? 1000 : 0); /* shell.c adds 1 ms */
+    return trpi_heartbeat_new(ident, &heartbeat, &cluster->engine.heartbeat);
 }
 
 /* The lease's thread. */

@@ -561,6 +561,18 @@ choose_targets(trpi_heartbeat *hb, uint64_t now_us, bool due)
     trpi_assert_slow(!due || hb->targets_count == hb->peers_count);
 }
 
+/* Return a time that may come a little earlier, so that the node has one reason less to wake up. */
+static uint64_t
+on_grid(const trpi_heartbeat *hb, uint64_t at_us)
+{
+    const uint64_t grid_us = hb->options.grid_us, begin_us = hb->options.grid_begin_us;
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    if (grid_us == 0 || interval_us % (CHECKS_PER_INTERVAL * grid_us) != 0 || at_us <= begin_us) {
+        return at_us;
+    }
+    return at_us - (at_us - begin_us) % grid_us;
+}
+
 void
 trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
 {
@@ -572,13 +584,13 @@ trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
     if (now_us >= hb->check_us) {
         judge_peers(hb, now_us); /* before asking: it may choose anew */
         query_observers(hb, now_us);
-        hb->check_us = now_us + interval_us / CHECKS_PER_INTERVAL;
+        hb->check_us = on_grid(hb, now_us + interval_us / CHECKS_PER_INTERVAL);
     }
     bool due = now_us >= hb->ask_us;
     hb->targets_count = 0;
     choose_targets(hb, now_us, due);
     /* from now, not from when it was due: no burst after a stall */
-    hb->ask_us = due ? now_us + interval_us : hb->ask_us;
+    hb->ask_us = due ? on_grid(hb, now_us + interval_us) : hb->ask_us;
     trpi_assert_slow(hb->targets_count <= hb->peers_count);
     trpi_assert_slow(hb->check_us > now_us && hb->ask_us > now_us);
 }

@@ -24,6 +24,10 @@ typedef struct trpi_heartbeat_options {   /* a zero field is its default */
     const trp_failure_detector *detector; /* phi accrual; else its kind, with the options of phi */
     uint32_t expected_response_after_ms;  /* then a peer that was never heard is judged */
     uint32_t monitored_by_nr_of_members;
+    /* requests and checks come at points of this grid, at most so much earlier; 0: none. It is
+     * heeded if the time between two checks is a multiple of it. */
+    uint32_t grid_us;
+    uint64_t grid_begin_us; /* a point of it */
 } trpi_heartbeat_options;
 
 typedef struct trpi_heartbeat trpi_heartbeat;

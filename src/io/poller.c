@@ -197,6 +197,9 @@ watch_submit(trpi_watch *watch)
 
     if (watch->poller->own == NULL && worker != NULL && trpi_worker_sched(worker) == sched) {
         trpi_sched_ready(worker, &watch->call.task);
+    } else if (watch->poller->own == NULL && watch->socket < 0 &&
+               trpi_sched_lend(sched, &watch->call.task)) {
+        return;
     } else if (watch->poller->own != NULL || watch->socket < 0) {
         claimed_push(watch->poller, &watch->call.task);
     } else {

@@ -61,8 +61,9 @@ void trpi_poller_free(trpi_poller *poller);
 trp_err trpi_system_poller(trp_system *system, trpi_poller **ret_poller);
 
 /* Watch a socket. Callbacks may come before this returns. *ret_watch is written before the first.
- * socket -1: none; trpi_watch_again() alone calls it, as if a socket were ready, without a lock or
- * an allocation: of a system's poller on a worker, or, when all are stuck, on the timer's thread.
+ * socket -1: none; trpi_watch_again() alone calls it, as if a socket were ready, without a wait for
+ * a lock or an allocation: of a system's poller on a worker, for an idle pool on the one that helps
+ * it (trpi_sched_lend()), or, when all are stuck, on the timer's thread.
  * Errors: TRP_ELIMIT (TRPI_WATCHES_MAX, or the machine's), TRP_ENOMEM, TRP_EIO. Thread: any. */
 trp_err trpi_watch_new(trpi_poller *poller, int socket, const trpi_watch_events *events, void *user,
                        trpi_watch **ret_watch);

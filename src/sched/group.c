@@ -97,7 +97,7 @@ thread_make_again(void *arg, uint64_t a, uint64_t b)
 static void
 thread_make(trpi_group *group)
 {
-    trpi_private_options options = { group->name, false, false, 0, group->number };
+    trpi_private_options options = { group->name, false, false, 0, group->number, false };
     uint64_t timer;
     uint16_t index;
     bool none;

@@ -7,6 +7,8 @@
  *   private-P1  task.home of a private task is the index of its worker as long as the task can be
  *       submitted; a released worker's thread ends only with an empty queue, and its index is
  *       reused only after that.
+ *   private-P2  A task of the pool is lent only to a worker that sleeps, so nothing that runs there
+ *       delays it; if it wants to run again it goes to the pool (trpi_worker_settle).
  * Threads. queue_lock guards queue and released; private_lock the table of indices. None is taken
  *          while the other is held.
  * Limits.  TRPI_PRIVATE_MAX at one time.
@@ -39,6 +41,28 @@ trpi_private_push(trpi_sched *sched, trpi_task *task)
     trpi_task_list_push(&worker->queue, task);
     pthread_cond_signal(&worker->queue_cond);
     pthread_mutex_unlock(&worker->queue_lock);
+}
+
+bool
+trpi_sched_lend(trpi_sched *sched, trpi_task *task)
+{
+    /* acquire: a worker that was made whole */
+    trpi_worker *worker = atomic_load_explicit(&sched->helper, memory_order_acquire);
+    bool lent = false;
+
+    trpi_assert(task->dispatch == TRPI_DISPATCH_POOL);
+    if (worker == NULL || !trpi_all_asleep(sched) ||
+        pthread_mutex_trylock(&worker->queue_lock) != 0) {
+        return false;
+    }
+    if (atomic_load_explicit(&worker->asleep, memory_order_relaxed) &&
+        !trpi_sched_is_stopping(sched)) {
+        trpi_task_list_push(&worker->queue, task);
+        pthread_cond_signal(&worker->queue_cond);
+        lent = true;
+    }
+    pthread_mutex_unlock(&worker->queue_lock);
+    return lent;
 }
 
 static trpi_task *
@@ -171,6 +195,9 @@ trpi_private_start(trpi_sched *sched, const trpi_private_options *options, struc
         trpi_private_index_free(sched, index);
         return err;
     }
+    if (options->helps) {
+        atomic_store_explicit(&sched->helper, worker, memory_order_release);
+    }
     *ret_index = index;
     return TRP_OK;
 }
@@ -184,7 +211,7 @@ trpi_sched_private_open(trpi_sched *sched, const trpi_private_options *options, 
 trp_err
 trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority, uint16_t *ret_index)
 {
-    trpi_private_options options = { name, high_priority, false, 0, 0 };
+    trpi_private_options options = { name, high_priority, false, 0, 0, false };
 
     return trpi_private_start(sched, &options, NULL, ret_index);
 }

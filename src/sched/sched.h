@@ -39,6 +39,7 @@
 #define TRPI_BACKLOG_NS 50000u    /* a backlog that takes longer may be stolen at once */
 #define TRPI_SPIN_NS 50000u       /* a searching worker spins for this long before it sleeps */
 #define TRPI_SPIN_PAUSE_NS 1000u  /* between two looks of it */
+#define TRPI_GRID_NS 250000000u   /* trpi_timer_on_grid() */
 #define TRPI_TRIM_NS 100000000u   /* when all workers slept for this long, caches are freed */
 #define TRPI_SENTINEL_NS 1000000u /* the sentinel's period while any worker is awake */
 /* trpi_worker_defer_to(): wait the full time; an idle worker would not help the receiver. */
@@ -285,12 +286,17 @@ typedef struct trpi_private_options {
     bool affine; /* four queues (affine.c) instead of one; lives as long as the scheduler */
     uint32_t affine_runs; /* runs from one queue before the next queue's; >= 1 */
     uint8_t number;       /* free for the owner: trpi_worker_number() */
+    bool helps;           /* trpi_sched_lend(); one of a scheduler, and never released */
 } trpi_private_options;
 trp_err trpi_sched_private_open(trpi_sched *sched, const trpi_private_options *options,
                                 uint16_t *ret_index);
 /* A task that the affine worker `home` may have in a queue has become urgent. A hint: a wrong home
  * is harmless. Thread: any. */
 void trpi_sched_urgent(trpi_sched *sched, uint16_t home);
+/* Give a task of the pool to the private worker that helps, if the whole pool and that worker
+ * sleep: one wake-up instead of those of a worker, of its sentinel and of the next one on the seat.
+ * false: the task is still the caller's. It does not block. Thread: any. */
+bool trpi_sched_lend(trpi_sched *sched, trpi_task *task);
 /* Let the private thread end when its queue is empty. Its tasks must have been moved to the pool or
  * be idle for good. Thread: any, also its own. */
 void trpi_sched_private_release(trpi_sched *sched, uint16_t index);
@@ -337,6 +343,13 @@ void trpi_timers_take(trpi_sched *sched, trpi_timer_fn of, void (*each)(void *us
  * Errors: TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
 trp_err trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg,
                        uint64_t a, uint64_t b, uint64_t *ret_id);
+/* The scheduler's grid has a point each TRPI_GRID_NS, counted from its start: periodic duties that
+ * come there share wake-ups of the timer thread. Systems of one machine have different grids.
+ * Return a point of it; 0: a driven world has none. Thread: any. */
+uint64_t trpi_sched_grid_ns(const trpi_sched *sched);
+/* Return when a timer is to be due that may come up to TRPI_GRID_NS before ns: a tick after the
+ * last point, as timers of actors that are set to it (they round up). Thread: any. */
+uint64_t trpi_timer_on_grid(const trpi_sched *sched, uint64_t ns);
 /* true: fn did not run and will not. false: it ran, runs, or was cancelled. O(1). Thread: any. */
 bool trpi_timer_cancel(trpi_sched *sched, uint64_t id);
 

@@ -157,6 +157,21 @@ trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg
     return trpi_timer_start(sched, &what, ret_id);
 }
 
+uint64_t
+trpi_sched_grid_ns(const trpi_sched *sched)
+{
+    return sched->grid_ns;
+}
+
+uint64_t
+trpi_timer_on_grid(const trpi_sched *sched, uint64_t ns)
+{
+    if (sched->grid_ns == 0 || ns < sched->grid_ns) {
+        return ns;
+    }
+    return ns - (ns - sched->grid_ns) % TRPI_GRID_NS + sched->timers->tick_ns;
+}
+
 static void
 timer_drop(const trpi_timer *what)
 {
@@ -375,6 +390,7 @@ trpi_timers_new(trpi_sched *sched)
     timers->wheel_memory = memory;
     trpi_wheel_init(&timers->wheel, slots, memory, now_tick(sched));
     timers->sleeps_until = UINT64_MAX;
+    sched->grid_ns = sched->driven ? 0 : trpi_sched_now(sched) / 1000000u * 1000000u;
     return TRP_OK;
 }
 

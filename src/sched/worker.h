@@ -150,6 +150,7 @@ struct trpi_sched {
     uint64_t poll_progress; /* timer thread: of the pool, at its last tick */
     uint32_t poll_ticks;    /* timer thread: in a row without progress */
 
+    _Atomic(trpi_worker *) helper; /* set once, release; NULL: none (private-P2) */
     pthread_mutex_t private_lock;
     uint32_t private_count; /* private_lock: highest index used so far */
     _Atomic(struct trpi_group *) groups[TRPI_GROUPS_MAX]; /* release; never unset */
@@ -161,6 +162,7 @@ struct trpi_sched {
     uint32_t threads_alive;
 
     trpi_timers *timers;
+    uint64_t grid_ns; /* a point of the grid, in whole milliseconds; 0: none */
 
     pthread_mutex_t retire_lock;
     struct trpi_retired *retired; /* retire_lock: waiting for the next grace period */

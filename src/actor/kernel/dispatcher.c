@@ -128,7 +128,7 @@ affine_home(trp_system *system, trpi_dispatcher *entry, uint16_t *ret_home)
 static trp_err
 place_task(trp_system *system, trpi_dispatcher *entry, const char *name, trpi_task *task)
 {
-    trpi_private_options options = { name, false, false, 0, entry->number };
+    trpi_private_options options = { name, false, false, 0, entry->number, false };
     uint8_t dispatch = TRPI_DISPATCH_PRIVATE;
     uint16_t home = 0;
     trp_err err = TRP_OK;

@@ -209,9 +209,9 @@ trpi_dispatchers_new(trp_system *system, const trp_dispatcher_options *standard)
 trp_err
 trpi_dispatchers_start(trp_system *system)
 {
-    trpi_private_options system_worker = { "system", true, false, 0, TRPI_DISPATCHER_SYSTEM };
-    trpi_private_options internal_worker = { "internal", false, false, 0,
-                                             TRPI_DISPATCHER_INTERNAL };
+    trpi_private_options system_worker = { "system", true, false, 0, TRPI_DISPATCHER_SYSTEM, true };
+    trpi_private_options internal_worker = { "internal", false, false, 0, TRPI_DISPATCHER_INTERNAL,
+                                             false };
     trpi_dispatcher **entries = system->dispatchers->entries;
     trp_err err = trpi_sched_private_open(system->sched, &system_worker,
                                           &entries[TRPI_DISPATCHER_SYSTEM]->homes[0]);

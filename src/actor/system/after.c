@@ -50,6 +50,9 @@ trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *
 
     what.interval_ns = interval_ms * 1000000u;
     what.due_ns = trpi_world_mono_ns(system->world) + what.interval_ns;
+    if (what.interval_ns % TRPI_GRID_NS == 0) { /* shares wake-ups with others */
+        what.due_ns = trpi_timer_on_grid(system->sched, what.due_ns);
+    }
     what.again = every_fired;
     what.arg = arg;
     what.a = (uint64_t)(uintptr_t)again;

@@ -147,10 +147,15 @@ static void timer_tick(void *arg, uint64_t a, uint64_t b);
 static void
 tick_later(trpi_stall *stall)
 {
+    trpi_sched *sched = stall->system->sched;
+    trpi_timer what = { .fn = timer_tick, .arg = stall };
     uint64_t id;
 
-    if (trpi_timer_add(stall->system->sched, stall->limit_ns / 2000000u + 1, timer_tick, stall, 0,
-                       0, &id) != TRP_OK) {
+    what.due_ns = trpi_world_mono_ns(stall->system->world) + stall->limit_ns / 2 + 1000000u;
+    if (stall->limit_ns / 2 >= TRPI_GRID_NS) { /* shares wake-ups with others */
+        what.due_ns = trpi_timer_on_grid(sched, what.due_ns);
+    }
+    if (trpi_timer_start(sched, &what, &id) != TRP_OK) {
         /* until a worker wakes up */
         atomic_store_explicit(&stall->armed, false, memory_order_seq_cst);
     }

@@ -213,6 +213,36 @@ requests_go_out_at_the_interval_that_is_set(void)
 }
 
 /* FD-16 */
+/* However late its ticks are, a node wakes up at the points of its grid, and asks once an
+ * interval. */
+static void
+requests_and_checks_come_at_the_points_of_the_grid(void)
+{
+    const trpi_heartbeat_options options = { .grid_us = SECOND / 4, .grid_begin_us = 37000 };
+    trpi_gossip *view = view_of(3);
+    trpi_heartbeat *hb = heartbeat_of(0, &options, view);
+    uint64_t now_us = SECOND, asked_us = 0;
+    uint32_t asked = 0;
+    trpi_heartbeat_tick(hb, now_us);
+    for (uint32_t i = 0; i < 400; i++) {
+        const trpi_ident *const *targets;
+        uint8_t request[TRPI_HEARTBEAT_BYTES];
+        uint64_t due_us = trpi_heartbeat_wake_us(hb);
+        UNIT_EQUAL((due_us - options.grid_begin_us) % options.grid_us, 0);
+        UNIT_TRUE(due_us > now_us && due_us <= now_us + options.grid_us);
+        now_us = due_us + i * 613 % 200000;
+        trpi_heartbeat_tick(hb, now_us);
+        if (trpi_heartbeat_targets(hb, &targets, request) > 0) {
+            UNIT_TRUE(asked < 2 || due_us == asked_us + SECOND);
+            asked_us = due_us;
+            asked++;
+        }
+    }
+    UNIT_TRUE(asked >= 99 && asked <= 101);
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
 static void
 a_member_that_never_answered_is_found_too(void)
 {
@@ -629,6 +659,7 @@ UNIT(every_member_is_asked_by_monitored_by_nr_of_members)
 UNIT(in_a_small_cluster_everybody_asks_everybody)
 UNIT(a_silent_member_is_found_within_six_seconds_of_its_last_answer)
 UNIT(requests_go_out_at_the_interval_that_is_set)
+UNIT(requests_and_checks_come_at_the_points_of_the_grid)
 UNIT(a_member_that_never_answered_is_found_too)
 UNIT(an_own_pause_accuses_nobody)
 UNIT(answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm)

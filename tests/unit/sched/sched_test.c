@@ -270,6 +270,42 @@ a_private_worker_runs_its_tasks_and_ends(void)
     desk_close();
 }
 
+/* private-P2 */
+static void
+a_helper_that_sleeps_runs_a_task_of_an_idle_pool(void)
+{
+    trpi_private_options options = { .name = "helper", .helps = true };
+    _Atomic uint32_t go = 0;
+    job lent = { .run = run_simple, .again = 1 }, last = { .run = run_simple };
+    job stuck = { .run = run_simple, .blocks = &go, .worker = UINT32_MAX };
+    uint16_t home;
+
+    start(2);
+    UNIT_FALSE(trpi_sched_lend(sched, &lent.task)); /* there is none yet */
+    UNIT_REQUIRE(trpi_sched_private_open(sched, &options, &home) == TRP_OK);
+    UNIT_WAIT(trpi_sched_lend(sched, &lent.task), 20000);
+    UNIT_WAIT(atomic_load(&lent.runs) == 2, 20000);
+    UNIT_TRUE(atomic_load(&lent.worker) < trpi_sched_pool_count(sched)); /* the second time */
+    UNIT_WAIT(trpi_sched_lend(sched, &last.task), 20000);
+    UNIT_WAIT(atomic_load(&last.runs) == 1, 20000);
+    UNIT_EQUAL(atomic_load(&last.worker), home);
+    trpi_sched_inject(sched, &stuck.task); /* a pool that is awake runs its tasks itself */
+    UNIT_WAIT(atomic_load(&stuck.worker) != UINT32_MAX, 20000);
+    UNIT_FALSE(trpi_sched_lend(sched, &last.task));
+    atomic_store(&go, 1);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
+    stuck = (job){ .run = run_simple, .blocks = &go, .worker = UINT32_MAX };
+    atomic_store(&go, 0);
+    stuck.task.dispatch = TRPI_DISPATCH_PRIVATE;
+    atomic_store(&stuck.task.home, home);
+    trpi_sched_inject(sched, &stuck.task); /* so does a pool whose helper is busy */
+    UNIT_WAIT(atomic_load(&stuck.worker) == home, 20000);
+    UNIT_FALSE(trpi_sched_lend(sched, &last.task));
+    atomic_store(&go, 1);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
+    desk_close();
+}
+
 static _Atomic uint32_t ordered;
 
 static trpi_run_result
@@ -706,6 +742,7 @@ UNIT(the_retained_task_of_a_stuck_worker_is_rescued_by_a_busy_one)
 UNIT(after_a_task_was_retained_for_nothing_there_is_a_pause)
 UNIT(a_deferred_task_runs_though_its_worker_is_never_idle)
 UNIT(a_private_worker_runs_its_tasks_and_ends)
+UNIT(a_helper_that_sleeps_runs_a_task_of_an_idle_pool)
 UNIT(a_list_is_injected_first_or_last)
 UNIT(only_a_worker_with_the_option_gets_a_high_priority)
 UNIT(private_workers_end_at_their_limit)
