@@ -80,6 +80,7 @@ troupe_sources += \
 	cluster/node/plugin_file.c \
 	cluster/node/node_shutdown.c \
 	cluster/node/node_start.c \
+	cluster/node/start_pages.c \
 	cluster/node/payload_json.c \
 	cluster/node/via.c
 pkginclude_HEADERS += include/troupe/bootable.h include/troupe/node.h include/troupe/plugin.h

@@ -28,9 +28,11 @@
 #include "cluster/node/node_notify.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
+#include "cluster/node/start_pages.h"
 
 /* a terminal, a service manager and its wrapper may all send the same signal */
 #define SAME_MS 500u
+#define STARTED_MS 5000 /* most nodes have joined by then */
 
 static const char help[] =
     "\n"
@@ -391,10 +393,16 @@ node_run(trp_node *node, const trpi_node_options *options, int signal_fd)
                              { trpi_reload_open(node) == TRP_OK ? node->reload.fd : -1, POLLIN,
                                0 } };
     leaving l = { 0 };
+    int quiet_ms = STARTED_MS; /* then what only the start needed is given back, once */
     for (;;) {
         trp_node_end end;
-        if (poll(fds, 3, -1) < 0 && errno != EINTR) {
+        int count = poll(fds, 3, quiet_ms);
+        if (count < 0 && errno != EINTR) {
             return TRPI_CTL_EXIT_INTERNAL;
+        }
+        if (count == 0) {
+            trpi_start_pages_drop();
+            quiet_ms = -1;
         }
         if (signals_take(signal_fd, node, options, &l)) {
             _exit(TRPI_CTL_EXIT_NO); /* at once: without waiting for other nodes */

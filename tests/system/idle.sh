@@ -57,7 +57,7 @@ judge idle_node_uses_less_than_1_percent_of_a_core "${best[1]}" 9000 millionths
 judge idle_node_with_all_on_has_at_most_15_mb_resident "$(resident 3)" 15360 KiB
 judge idle_node_with_all_on_uses_2_thousandths_of_a_core "${best[3]}" $((2000 * strict)) millionths
 judge idle_node_without_the_api_uses_2_thousandths_of_a_core "${best[5]}" $((2000 * strict)) millionths
-measure idle_node_without_the_api_resident "$(resident 5)" KiB # told: two fifths of it are pages of OpenSSL
+judge idle_node_without_the_api_has_at_most_10_mb_resident "$(resident 5)" 10240 KiB
 for index in "${nodes[@]}"; do
     measure "idle_node_${index}_has_of_its_own" "$(awk '/^Private_Dirty:/ { print $2 }' "/proc/${node_pid[index]}/smaps_rollup")" KiB
 done

@@ -405,6 +405,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/payload_json_test.c \
 	tests/unit/node/record_ring_test.c \
 	tests/unit/node/seed_dns_test.c \
+	tests/unit/node/start_pages_test.c \
 	tests/unit/node/why_test.c
 
 check_PROGRAMS += tests/unit/management/management_tests
