@@ -142,15 +142,19 @@ typedef struct trp_fsm_definition {
             NULL, NULL, NULL, NULL, NULL                                                           \
     }
 
-/* Define `variable`, the behaviour of a state machine whose actors have a state of `type`. */
+/* Define `variable`, the behaviour of a state machine whose actors have a state of `type`. Raise
+ * the version in each version of a plugin that changes the table: an actor whose version and size
+ * stay the same keeps the older one (trp_fsm_code_change). */
 #define TRP_FSM_BEHAVIOUR(variable, name_, type_, definition_)                                     \
+    TRP_FSM_BEHAVIOUR_VERSION(variable, name_, type_, definition_, 1)
+#define TRP_FSM_BEHAVIOUR_VERSION(variable, name_, type_, definition_, version_)                   \
     static trp_err variable##_fsm_start(trp_ctx *ctx, void *state, const trp_msg *args)            \
     {                                                                                              \
         return trp_fsm_start(ctx, (trp_fsm *)state, (definition_), args);                          \
     }                                                                                              \
     static const trp_behaviour variable = { sizeof(trp_behaviour),                                 \
                                             (name_),                                               \
-                                            1,                                                     \
+                                            (version_),                                            \
                                             (uint32_t)sizeof(type_),                               \
                                             trp_fsm_receive,                                       \
                                             variable##_fsm_start,                                  \
@@ -182,6 +186,61 @@ typedef struct trp_fsm_definition {
 TRP_API TRP_MUST_CHECK trp_err trp_fsm_start(trp_ctx *ctx, trp_fsm *fsm,
                                              const trp_fsm_definition *definition,
                                              const trp_msg *args);
+
+/* ---- upgrades ------------------------------------------------------------------------------- */
+
+/* A state that has another name in the newer table. */
+typedef struct trp_fsm_rename {
+    const char *old_name, *name;
+} trp_fsm_rename;
+
+typedef struct trp_fsm_change {
+    size_t size;
+    const trp_fsm_rename *renames; /* of states; NULL: none. Several may become one */
+    uint32_t renames_count;
+    uint32_t zero;
+    /* Fill data, data_bytes of the newer definition as it begins with, from old_data, which must
+     * stay as it is. NULL: the same bytes; where their number differs the change fails. */
+    trp_err (*data)(trp_ctx *ctx, void *data, const void *old_data);
+} trp_fsm_change;
+#define TRP_FSM_CHANGE_INIT                                                                        \
+    {                                                                                              \
+        sizeof(trp_fsm_change), NULL, 0, 0, NULL                                                   \
+    }
+
+/* Let a machine go on with another table of states: part of the code_change (troupe/plugin.h) of a
+ * behaviour whose version is raised (TRP_FSM_BEHAVIOUR_VERSION), which takes over its own members
+ * beside it.
+ *
+ *     static trp_err
+ *     buncher_change(trp_ctx *ctx, void *state, void *old_state, uint32_t old_version)
+ *     {
+ *         struct buncher *b = state;
+ *         const struct buncher_1 *old = old_state;
+ *         b->count = old->count;
+ *         return trp_fsm_code_change(ctx, &b->fsm, &old->fsm, &definition, NULL);
+ *     }
+ *
+ * The state is found by its name, and none is entered: no hook runs, no subscriber is told. Data,
+ * subscribers, limits of trp_fsm_state_timeout_set(), named timers and the time limit that runs go
+ * on; the limits of the newer table count from the next event on. The history begins anew: it has
+ * numbers of the older table.
+ *
+ * A state that the newer table lacks is a failure that names it, as are a wrong table and data that
+ * cannot be taken over: the function does not return, and the actor keeps its older code, state and
+ * machine, which this leaves as they were. An upgrade can be tried again when other messages have
+ * led it to a state of both tables.
+ *
+ * Ownership: borrows definition until the system ends, change until return; old stays the caller's.
+ * Errors:    TRP_EINVAL   a pointer is NULL, or change is not whole
+ *            TRP_ESTATE   the older machine was not started, or has ended
+ * Thread:    actor (inside its code_change only).
+ * Source:    FSM-1, -9, -10.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_fsm_code_change(trp_ctx *ctx, trp_fsm *fsm, const trp_fsm *old,
+                                                   const trp_fsm_definition *definition,
+                                                   const trp_fsm_change *change);
+
+/* ---- events --------------------------------------------------------------------------------- */
 
 /* Handle an event: the receive of its behaviour. state begins with the trp_fsm. A behaviour with
  * messages of its own that are no events calls this last.

@@ -20,7 +20,7 @@
  * Tests.   tests/unit/pattern/fsm_test.c, fsm_timer_test.c
  * Sources. FSM-1 to FSM-17
  */
-#include "pattern/fsm.h"
+#include "pattern/fsm_inner.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -38,37 +38,19 @@ enum { OWN_TYPES = 3 /* timeout, subscribe, unsubscribe */ };
 
 enum {
     EVENT = TRP_FSM_PRIV_EVENT,
-    LIMIT = 4, /* trp_fsm_for_max() */
-    USING = 8,
-    REPLIES = 16,
-    STOP = 32,
+    LIMIT = TRPI_FSM_LIMIT,
+    USING = TRPI_FSM_USING,
+    REPLIES = TRPI_FSM_REPLIES,
+    STOP = TRPI_FSM_STOP,
     NOTES = LIMIT | USING | REPLIES | STOP,
-    ENDED = 64,    /* terminated was called */
-    HISTORY = 128, /* from here on lasting */
-    SIMPLE = 256,  /* trpi_fsm_is_simple(), without subscribers: a transition is a number */
-    DUE = 512      /* a time limit of trp_fsm_for_max() runs all the same: priv_due_ns */
+    ENDED = TRPI_FSM_ENDED,
+    HISTORY = TRPI_FSM_HISTORY,
+    SIMPLE = TRPI_FSM_SIMPLE,
+    DUE = TRPI_FSM_DUE
 };
 
-typedef struct reply {
-    struct reply *next;
-    const trp_type *type;
-    size_t bytes;
-    char payload[];
-} reply;
-
-/* The part of a machine that few need; in memory of the actor. */
-typedef struct more {
-    uint32_t *timeouts_ms; /* of all states, once one was set; NULL: those of the table */
-    trp_ref *subscribers;
-    uint32_t subscribers_count, subscribers_room;
-    reply *replies, **replies_last;
-    uint32_t replies_count;
-    uint32_t history_count, history_next; /* entries that are filled; where the next one goes */
-    trp_fsm_entry *history;
-    char *history_data; /* data_bytes for each entry */
-    trp_fsm_reason reason;
-    char why[TRP_FSM_WHY_BYTES];
-} more;
+typedef trpi_fsm_reply reply;
+typedef trpi_fsm_more more;
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
@@ -682,11 +664,11 @@ rows_make(trp_ctx *ctx, trp_fsm *fsm)
     }
 }
 
-static void
-memory_make(trp_ctx *ctx, trp_fsm *fsm)
+void
+trpi_fsm_memory_make(trp_ctx *ctx, trp_fsm *fsm)
 {
     const trp_fsm_definition *d = fsm->priv_definition;
-    if (d->data_bytes > 0) {
+    if (d->data_bytes > 0 && fsm->priv_data == NULL) {
         fsm->priv_data = trp_alloc(ctx, d->data_bytes); /* or the actor fails */
         fsm->priv_next_data = trp_alloc(ctx, d->data_bytes);
         if (d->data != NULL) {
@@ -722,7 +704,7 @@ trp_fsm_start(trp_ctx *ctx, trp_fsm *fsm, const trp_fsm_definition *definition, 
     fsm->priv_definition = definition;
     fsm->priv_own = trp_fsm_state_timeout_type.number;
     fsm->priv_state = fsm->priv_next = definition->first;
-    memory_make(ctx, fsm);
+    trpi_fsm_memory_make(ctx, fsm);
     if (definition->first_timeout_ms != 0) {
         fsm->priv_timeout_ms = definition->first_timeout_ms;
         fsm->priv_flags |= LIMIT;

@@ -129,6 +129,7 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/durable_limits_test.c \
 	tests/unit/pattern/durable_test.c \
 	tests/unit/pattern/embedded_test.c \
+	tests/unit/pattern/fsm_change_test.c \
 	tests/unit/pattern/fsm_definition_test.c \
 	tests/unit/pattern/fsm_samples_test.c \
 	tests/unit/pattern/fsm_test.c \
