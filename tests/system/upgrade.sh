@@ -6,6 +6,7 @@
 test_begin
 umask 022
 dir=$work/plugins
+export UP_HOLD=$work/hold # a change of node two lasts until there is such a file
 mkdir "$dir"
 version() { echo "$build/tests/system/.libs/upgraded_$1.so"; }
 # A file in place of another one of its name, as install(1) and packages put it; overwrite changes the bytes of the same file.
@@ -145,7 +146,16 @@ bring 1
 expect the_other_node_is_older 0 other send /user/stubborn --type up.add '{"amount":1}'
 older() { other ask /user/stubborn get 2>/dev/null | grep -qxF "$1"; }
 check it_has_it wait_until 60 older "v1 sum 1"
+expect one_is_to_hang 0 other send /user/counter --type up.add '{"amount":666}'
+hanging() { other ask /user/counter get --timeout 10s 2>/dev/null | grep -qxF "$1"; }
+check it_has_that wait_until 60 hanging "v1 sum 666"
 bring 2
+expect a_change_that_hangs_is_1_at_the_deadline 1 other upgrade up.so --timeout 4s
+has the_hanging_actor_is_named "/user/counter  keeps its old code: its code_change has not returned in time"
+expect the_node_can_still_be_asked 0 other status
+expect and_takes_orders 0 other restart /user/account --yes
+touch "$UP_HOLD"
+check the_change_ends_when_it_returns wait_until 60 hanging "v2 sum 666 from v1"
 expect it_keeps_one 1 other upgrade up.so --quiet
 is quiet_is_quiet "$(wc -c <"$work/out")" 0
 expect an_operator_restarts_it 0 other restart /user/stubborn --yes

@@ -11,6 +11,8 @@
  *     troupe send /user/counter stash             what comes is stashed until "unstash"
  *     troupe ask  /user/account "add 3"           persistent; also "get"
  *     /user/stubborn                              a counter that cannot change while its sum is odd
+ *     UP_HOLD=FILE                                the change of a counter with a sum of 666 lasts
+ *                                                 until there is such a file
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@
 #include <troupe/plugin.h>
 #include <troupe/troupe.h>
 
-enum { STEP_MS = 5, LIMIT_MS = 300000 };
+enum { STEP_MS = 5, LIMIT_MS = 300000, HANGS = 666 };
 
 /* The layout of a type stays: version 2 declares another one beside it. */
 #if UP_VERSION == 4
@@ -256,6 +258,9 @@ counter_change(trp_ctx *ctx, void *state, void *old_state, uint32_t old_version)
     (void)ctx;
     if (old_version != 1) {
         return TRP_EUNSUPPORTED;
+    }
+    if (old->sum == HANGS && getenv("UP_HOLD") != NULL) {
+        (void)hold(getenv("UP_HOLD"));
     }
     *c = (counter){ .from = 1, .sum = old->sum, .stashes = old->stashes };
     return TRP_OK;

@@ -12,7 +12,9 @@
  *       trp_become() go together.                                                    (state_change)
  *   upgrade-W2  No function of the older code runs with a state of the newer one: an actor that
  *       waits for the answer to an ask, whose continuation is older code, changes later. (is_busy)
- *   upgrade-W3  After the caller has returned no order of its begins; those that run have ended.
+ *   upgrade-W3  After the caller has returned no order of its begins. One whose code_change runs
+ *       beyond the deadline goes on: the job has copies of all that it needs, and its last order
+ *       frees it.
  *   upgrade-W4  A message costs no instruction more: the order is a system message, which sets the
  *       byte that each turn looks at anyway.
  * Limits.  PASS_ACTORS_MAX orders at a time.
@@ -52,7 +54,7 @@ typedef struct job { /* one pass */
     uint32_t open;   /* orders that WAIT or RUN */
     uint32_t running;
     bool over;
-    const trpi_upgrade *upgrade; /* valid until over, and while an order runs (upgrade-W3) */
+    trpi_upgrade upgrade; /* with rows and codes of its own (upgrade-W3) */
     uint32_t count;
     order orders[];
 } job;
@@ -69,6 +71,8 @@ unref_locked(job *j)
             trpi_free(j->orders[i].why);
         }
         trpi_cond_fini(&j->cond);
+        trpi_free((void *)(uintptr_t)j->upgrade.rows);
+        trpi_free((void *)(uintptr_t)j->upgrade.codes);
         trpi_free(j);
     }
 }
@@ -267,7 +271,7 @@ trpi_upgrade_order(trp_ctx *ctx, trpi_cell *cell, void *job_, uint64_t number)
         j->running++;
     }
     pthread_mutex_unlock(&j->cond.lock);
-    state = wanted ? actor_change(ctx, cell, j->upgrade, why) : GIVEN_UP;
+    state = wanted ? actor_change(ctx, cell, &j->upgrade, why) : GIVEN_UP;
     pthread_mutex_lock(&j->cond.lock);
     if (wanted) {
         o->why = why[0] == 0 ? NULL : trpi_alloc(strlen(why) + 1);
@@ -432,7 +436,7 @@ orders_wait(run *r)
     (void)trpi_cond_wait(&j->cond, r->system->sched, pass_is_over, j,
                          now_ns + left_ns / PASSES_PATIENCE);
     j->over = true; /* upgrade-W3 */
-    (void)trpi_cond_wait(&j->cond, r->system->sched, none_runs, j, UINT64_MAX);
+    (void)trpi_cond_wait(&j->cond, r->system->sched, none_runs, j, r->deadline_ns);
     pthread_mutex_unlock(&j->cond.lock);
 }
 
@@ -461,6 +465,10 @@ orders_take(run *r, bool last)
             r->sum.changed++;
         } else if (o->state == FAILED) {
             kept_add(r, o, "it could not change");
+        } else if (o->state == RUNNING) { /* the deadline is over */
+            kept_add(r, o,
+                     "its code_change has not returned in time, and the actor stands still until "
+                     "it does: it has the newer code then, or keeps its own");
         } else if (o->state != GONE && last) {
             kept_add(r, o, o->state == BUSY ? "it is busy" : "its turn has not ended in time");
         } else if (o->state != GONE) {
@@ -477,6 +485,36 @@ pause_is_over(void *arg)
     return false;
 }
 
+static void *
+copy_of(const void *from, size_t bytes)
+{
+    void *copy = trpi_alloc(bytes + 1);
+
+    return copy == NULL || bytes == 0 ? copy : memcpy(copy, from, bytes);
+}
+
+/* NULL: out of memory. */
+static job *
+job_new(const trpi_upgrade *upgrade)
+{
+    job *j = trpi_alloc(sizeof *j + PASS_ACTORS_MAX * sizeof j->orders[0]);
+
+    if (j == NULL) {
+        return NULL;
+    }
+    trpi_cond_init(&j->cond);
+    j->refs = 1;
+    j->upgrade = *upgrade;
+    j->upgrade.rows = copy_of(upgrade->rows, upgrade->rows_count * sizeof upgrade->rows[0]);
+    j->upgrade.codes = copy_of(upgrade->codes, upgrade->codes_count * sizeof upgrade->codes[0]);
+    if (j->upgrade.rows == NULL || j->upgrade.codes == NULL) {
+        pthread_mutex_lock(&j->cond.lock);
+        unref_locked(j);
+        return NULL;
+    }
+    return j;
+}
+
 /* Order a change of as many actors as a pass has, and wait for it. *ret_found: whether there were
  * any. Errors: TRP_ENOMEM. */
 static trp_err
@@ -485,14 +523,11 @@ pass_run(run *r, bool *ret_found)
     uint64_t pause_ns = (uint64_t)BUSY_PAUSE_MS * 1000000u, now_ns;
     bool whole = r->slot == 0;
     uint32_t again;
-    job *j = trpi_alloc(sizeof *j + PASS_ACTORS_MAX * sizeof j->orders[0]);
+    job *j = job_new(r->upgrade);
 
     if (j == NULL) {
         return TRP_ENOMEM;
     }
-    trpi_cond_init(&j->cond);
-    j->upgrade = r->upgrade;
-    j->refs = 1;
     r->job = j;
     if (older_visit(r->system, r->upgrade, &r->slot, order_add, r)) {
         r->slot = 0; /* the next one begins anew */

@@ -65,7 +65,8 @@ trp_err trpi_upgrade_check(trp_system *system, const trpi_upgrade *upgrade, char
                            size_t why_bytes);
 /* Change them, and let actors that start from now on use the newer code. Waits for those that are
  * in a turn, or busy, until deadline_ns of the world's clock: what has not changed by then keeps
- * its code, as one does whose change fails.
+ * its code, as one does whose change fails. One whose code_change has not returned by then is
+ * counted as kept, and changes when it does.
  * Errors: TRP_ELIMIT (TRPI_UPGRADES_MAX), TRP_ENOMEM: nothing was changed.
  * Thread: any, one at a time; may block; never from a behaviour. */
 trp_err trpi_upgrade_run(trp_system *system, const trpi_upgrade *upgrade, uint64_t deadline_ns,

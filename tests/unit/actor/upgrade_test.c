@@ -17,7 +17,7 @@ typedef struct v2 {
 } v2;
 
 static _Atomic bool let_go;
-static _Atomic int fails;      /* code_change: 1 an error, 2 trp_fail() */
+static _Atomic int fails;      /* code_change: 1 an error, 2 trp_fail(), 3 it hangs */
 static _Atomic int changes;    /* calls of it */
 static _Atomic int64_t closed; /* by a deferred call, from the old state */
 
@@ -111,6 +111,9 @@ change_v2(trp_ctx *ctx, void *state, void *old_state, uint32_t old_version)
     }
     if (atomic_load(&fails) == 2) {
         trp_fail(ctx, 9, "the cellar is %s", "wet");
+    }
+    if (atomic_load(&fails) == 3 && ((const v1 *)old_state)->sum == 2) {
+        stage_hold("changing", &let_go);
     }
     s->sum = ((const v1 *)old_state)->sum;
     s->from = old_version;
@@ -230,6 +233,36 @@ mailbox_and_stash_are_kept(void)
     stage_tell(system, a, "x");
     stage_tell(system, a, "unstash");
     STAGE_EXPECT("v1:1 v2:2,1 v2:3,1");
+    stage_close(system);
+}
+
+/* upgrade-W3: the deadline counts and the actor is named; it changes when its code_change returns
+ * at last. */
+static void
+a_code_change_that_hangs_is_named_at_the_deadline(void)
+{
+    trp_system *system = open_with(&clerk_v2, change_v2);
+    trp_ref a = stage_spawn(system, &old_code.clerk, "a");
+    trp_ref b = stage_spawn(system, &old_code.clerk, "b");
+
+    stage_tell(system, a, "x");
+    stage_tell(system, b, "x");
+    UNIT_WAIT(stage_count("v1:1") == 2, 60000);
+    stage_tell(system, a, "x");
+    UNIT_WAIT(stage_has("v1:2"), 60000);
+    atomic_store(&fails, 3);
+    stage_clear(&stage_events);
+    UNIT_EQUAL(run(system, 2000), TRP_OK);
+    UNIT_TRUE(stage_has("changing"));
+    UNIT_TRUE(stage_has("[/user/a: its code_change has not returned in time"));
+    UNIT_EQUAL(sum.changed + sum.kept, 2); /* b has changed, if a worker had time for it */
+    stage_tell(system, a, "x");            /* waits */
+    atomic_store(&let_go, true);
+    UNIT_WAIT(stage_has("v2:3,1"), 60000);
+    UNIT_EQUAL(run(system, 60000), TRP_OK);
+    UNIT_EQUAL(sum.kept, 0);
+    stage_tell(system, b, "x");
+    UNIT_WAIT(stage_has("v2:2,1"), 60000);
     stage_close(system);
 }
 
@@ -517,6 +550,7 @@ a_system_has_a_limit_of_upgrades(void)
 UNIT_BEGIN("upgrade")
 UNIT(an_actor_changes_between_two_messages)
 UNIT(mailbox_and_stash_are_kept)
+UNIT(a_code_change_that_hangs_is_named_at_the_deadline)
 UNIT(an_actor_in_a_turn_changes_when_the_turn_ends)
 UNIT(a_turn_that_does_not_end_in_time_keeps_the_old_code)
 UNIT(functions_of_become_are_dropped)
