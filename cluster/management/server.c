@@ -349,15 +349,16 @@ trpi_management_open(const trpi_management_options *options, trpi_management **r
     pthread_mutex_init(&m->lock, NULL);
     trp_err err = settings_copy(m, options) ? TRP_OK : TRP_ENOMEM;
     err = err == TRP_OK ? context_make(m, options, why) : err;
+    *ret_management = m; /* before the thread, whose requests may ask the owner for it */
     err = err == TRP_OK ? thread_start(m) : err;
     if (err != TRP_OK) {
+        *ret_management = NULL;
         if (m->context != NULL) {
             m->lws->lws_context_destroy(m->context);
         }
         trpi_management_free(m);
         return err;
     }
-    *ret_management = m;
     return TRP_OK;
 }
 

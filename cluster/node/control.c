@@ -522,16 +522,19 @@ trpi_control_open(const trpi_control_options *options, trpi_control **ret_contro
         control->device = file.st_dev;
         control->inode = file.st_ino;
     }
-    *ret_control = control; /* before the thread, whose commands may ask the owner for it */
-    if (err == TRP_OK && thread_start(control) != 0) {
-        (void)unlink(control->path);
-        err = TRP_EIO;
-    }
     if (err != TRP_OK) {
-        *ret_control = NULL;
         control_free(control);
+        return err;
     }
-    return err;
+    *ret_control = control;
+    return TRP_OK;
+}
+
+trp_err
+trpi_control_begin(trpi_control *control)
+{
+    control->has_begun = thread_start(control) == 0;
+    return control->has_begun ? TRP_OK : TRP_EIO;
 }
 
 const char *
@@ -600,6 +603,8 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
     control->quit = true;
     pthread_mutex_unlock(&control->lock);
     trpi_control_wake(control);
-    (void)pthread_join(control->thread, NULL);
+    if (control->has_begun) {
+        (void)pthread_join(control->thread, NULL);
+    }
     control_free(control);
 }

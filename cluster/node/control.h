@@ -54,11 +54,13 @@ typedef struct trpi_control_options {
     void *arg;
 } trpi_control_options;
 
-/* Make the socket and start to serve. A stale file is replaced.
+/* Make the socket: who connects waits for trpi_control_begin(). A stale file is replaced.
  * Errors: TRP_EEXIST (a live node is behind path; *ret_pid is it), TRP_EPERM, TRP_EIO, TRP_ELIMIT
  * (path too long), TRP_ENOMEM. */
 trp_err trpi_control_open(const trpi_control_options *options, trpi_control **ret_control,
                           int *ret_pid);
+/* Start to serve. Errors: TRP_EIO (no thread). */
+trp_err trpi_control_begin(trpi_control *control);
 /* Does a node listen at path? *ret_pid: its process; 0: unknown, since it does not accept. Does not
  * wait. */
 bool trpi_control_is_live(const char *path, int *ret_pid);

@@ -56,6 +56,7 @@ struct trpi_control {
     uint64_t id_next;
     bool stopping; /* no new requests */
     bool quit;     /* the poll thread is to end */
+    bool has_begun;
 };
 
 /* control.c */

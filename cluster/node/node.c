@@ -6,6 +6,8 @@
  *          use, the join is last: no other node sees one whose actors are missing.
  * Must hold.
  *   node-I1  `end` is set once; end_fd becomes readable with it (trpi_node_end)
+ *   node-I5  The control server and the management API are served when all parts are there that
+ *       their commands look at: these are set once, before the threads begin. (node_begin)
  *   node-I2  on failure trp_node_close() closes the parts that are there (node_start)
  *   node-I4  All checks that may refuse a node are in node_prepare(), which `troupe config check`
  *       runs, too: it leaves out only steps that others would notice. (node->only_check)
@@ -331,16 +333,19 @@ node_begin(trp_node *node, trp_node_error *ret_error)
         return trpi_node_fail(ret_error, err, "out of memory");
     }
     err = control_start(node, ret_error);
-    if (err == TRP_OK) {
-        trpi_carry_bind(node->carry, true);
-    }
     node->commands.is_quick = trpi_node_command_is_quick;
     node->commands.serve = trpi_node_command_serve;
-    err = err == TRP_OK ? trpi_node_management_start(node, ret_error) : err;
     err = err == TRP_OK ? trpi_otlp_start(node, &node->otlp, ret_error) : err;
+    err = err == TRP_OK ? trpi_node_management_start(node, ret_error) : err;
     if (err == TRP_OK && (node->control || node->management) &&
         (err = trpi_node_events_start(node)) != TRP_OK) {
         return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));
+    }
+    if (err == TRP_OK && node->control && (err = trpi_control_begin(node->control)) != TRP_OK) {
+        return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err)); /* node-I5 */
+    }
+    if (err == TRP_OK) {
+        trpi_carry_bind(node->carry, true);
     }
     err = err == TRP_OK ? plugins_begin(node, ret_error) : err;
     err = err == TRP_OK ? trpi_apps_start(node, ret_error) : err;

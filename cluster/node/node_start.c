@@ -470,7 +470,6 @@ trpi_node_stop(trp_node *node)
     trpi_cluster_stop(node->cluster);
     trpi_management_stop(node->management); /* its calls are the control server's */
     trpi_otlp_stop(node->otlp);             /* while paths are known */
-    node->otlp = NULL;
     bool ended = true;
     if (node->system) {
         uint32_t timeout_ms =
@@ -489,6 +488,8 @@ trpi_node_stop(trp_node *node)
     trpi_control_close(node->control, TRPI_NODE_LINGER_MS, TRPI_NODE_FLUSH_MS);
     node->control = NULL;
     trpi_node_management_settle(node); /* these calls have threads of their own */
+    trpi_otlp_free(node->otlp);        /* which both kinds of calls count */
+    node->otlp = NULL;
     trpi_management_free(node->management);
     node->management = NULL;
     trpi_health_stop(node->health);

@@ -8,9 +8,11 @@
  *   otlp-O1  Hops are sent in order, and none twice after the collector has taken it.
  *   otlp-O2  A collector that does not answer costs a request an interval, and two log lines: when
  *       it begins, and when it ends.
+ *   otlp-O3  A node ends, whatever goes on meanwhile: behind the order to end at most as many hops
+ *       are sent as waited then, and for no longer than a request may take.
  * Threads. Its own, which alone uses libcurl; the lock guards the counts, and is a leaf.
  * Limits.  TRP_TRACE_HOPS_MAX hops wait; TRPI_OTLP_SPANS_MAX go at once.
- * Tests.   tests/system/otlp.sh
+ * Tests.   tests/system/otlp.sh, tests/unit/node/otlp_test.c
  * Sources. OpenTelemetry protocol 1.x, OTLP/HTTP; HOW-09.
  */
 #include "cluster/node/otlp.h"
@@ -76,7 +78,7 @@ struct trpi_otlp {
     char reason[CURL_ERROR_SIZE];
     int wake_fd; /* eventfd: the thread is to end */
     pthread_mutex_t lock;
-    _Atomic bool stop; /* relaxed: read by a request under way */
+    _Atomic uint64_t end_ns; /* when to end at the latest; 0: not yet. relaxed: only a time */
     trpi_otlp_counts counts;
 };
 
@@ -180,13 +182,32 @@ answer_skip(char *bytes, size_t one, size_t count, void *arg)
     return one * count;
 }
 
+static uint64_t
+now_ns(const trpi_otlp *otlp)
+{
+    return trpi_world_mono_ns(trpi_system_world(otlp->node->system));
+}
+
+static bool
+is_ending(const trpi_otlp *otlp)
+{
+    return atomic_load_explicit(&otlp->end_ns, memory_order_relaxed) != 0;
+}
+
 /* The node ends: do not wait for the collector. */
+static bool
+is_late(const trpi_otlp *otlp)
+{
+    uint64_t end_ns = atomic_load_explicit(&otlp->end_ns, memory_order_relaxed);
+    return end_ns != 0 && (otlp->fails || now_ns(otlp) >= end_ns);
+}
+
 static int
 on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
 {
     const trpi_otlp *otlp = arg;
     (void)down_all, (void)down, (void)up_all, (void)up;
-    return otlp->fails && atomic_load_explicit(&otlp->stop, memory_order_relaxed) ? 1 : 0;
+    return is_late(otlp) ? 1 : 0;
 }
 
 static bool
@@ -236,17 +257,19 @@ batch_count(trpi_otlp *otlp, const batch *b, bool sent)
     otlp->after = sent ? b->last : b->first - 1;
 }
 
-/* Send what there is, request by request. */
+/* Send what there is, request by request. otlp-O3 */
 static void
 hops_send(trpi_otlp *otlp)
 {
     batch b;
     char *body;
     bool sent = true;
-    while (sent && (body = body_make(otlp, &b)) != NULL) {
+    uint64_t left = TRP_TRACE_HOPS_MAX; /* to send while the node ends */
+    while (sent && left > 0 && !is_late(otlp) && (body = body_make(otlp, &b)) != NULL) {
         sent = request_send(otlp, body);
         cJSON_free(body);
         batch_count(otlp, &b, sent);
+        left -= !is_ending(otlp) ? 0 : b.count < left ? b.count : left;
         if (sent == otlp->fails) { /* otlp-O2 */
             otlp->fails = !sent;
             trpi_log(otlp->node->system, sent ? TRP_LOG_INFO : TRP_LOG_WARNING, "node",
@@ -263,7 +286,7 @@ otlp_run(void *arg)
 {
     trpi_otlp *otlp = arg;
     struct pollfd wake = { .fd = otlp->wake_fd, .events = POLLIN };
-    while (!atomic_load_explicit(&otlp->stop, memory_order_relaxed)) {
+    while (!is_ending(otlp)) {
         (void)poll(&wake, 1, (int)otlp->interval_ms); /* EINTR: a little early */
         hops_send(otlp);
     }
@@ -272,9 +295,12 @@ otlp_run(void *arg)
 
 /* ---- its life -------------------------------------------------------------------------------- */
 
-static void
-otlp_free(trpi_otlp *otlp)
+void
+trpi_otlp_free(trpi_otlp *otlp)
 {
+    if (otlp == NULL) {
+        return;
+    }
     otlp->curl->curl_easy_cleanup(otlp->easy);
     otlp->curl->curl_slist_free_all(otlp->headers);
     trpi_mutex_destroy(&otlp->lock);
@@ -311,7 +337,7 @@ trpi_otlp_start(trp_node *node, trpi_otlp **ret_otlp, trp_node_error *ret_error)
     otlp->headers = curl->curl_slist_append(NULL, "Content-Type: application/json");
     if (otlp->wake_fd < 0 || otlp->easy == NULL || !options_set(otlp) ||
         pthread_create(&otlp->thread, NULL, otlp_run, otlp) != 0) {
-        otlp_free(otlp);
+        trpi_otlp_free(otlp);
         return start_refuse(ret_error, TRP_ENOMEM, "out of memory");
     }
     *ret_otlp = otlp;
@@ -322,10 +348,10 @@ void
 trpi_otlp_stop(trpi_otlp *otlp)
 {
     if (otlp != NULL) {
-        atomic_store_explicit(&otlp->stop, true, memory_order_relaxed);
+        uint64_t end_ns = now_ns(otlp) + TRPI_OTLP_TIMEOUT_MS * UINT64_C(1000000);
+        atomic_store_explicit(&otlp->end_ns, end_ns, memory_order_relaxed);
         (void)!write(otlp->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
         (void)pthread_join(otlp->thread, NULL);
-        otlp_free(otlp);
     }
 }
 

@@ -20,9 +20,12 @@ trp_err trpi_otlp_check(const trpi_config *config, trpi_config_error *ret_error)
 /* Start the thread, where trace.otlp-endpoint is set; else *ret_otlp is NULL. Errors: TRP_ECONFIG
  * (no libcurl), TRP_ENOMEM. */
 trp_err trpi_otlp_start(trp_node *node, trpi_otlp **ret_otlp, trp_node_error *ret_error);
-/* Send what there is, unless the collector does not answer, and end. The system still runs. NULL is
- * fine. */
+/* Send what there is, unless the collector does not answer: at most TRP_TRACE_HOPS_MAX messages and
+ * for TRPI_OTLP_TIMEOUT_MS, whatever goes on meanwhile; end the thread. The system still runs. NULL
+ * is fine. */
 void trpi_otlp_stop(trpi_otlp *otlp);
+/* Behind trpi_otlp_stop(), when nobody counts any more. NULL is fine. */
+void trpi_otlp_free(trpi_otlp *otlp);
 /* Thread: any. NULL: all 0. */
 trpi_otlp_counts trpi_otlp_count(trpi_otlp *otlp);
 

@@ -61,6 +61,7 @@ server_open_in(trpi_world *in)
         snprintf(path, sizeof path, "%s/demo@1.sock", directory);
     }
     UNIT_REQUIRE(trpi_control_open(&options, &control, &pid) == TRP_OK);
+    UNIT_REQUIRE(trpi_control_begin(control) == TRP_OK);
     return control;
 }
 
