@@ -85,9 +85,9 @@ plugin_find(upgrading *u)
                               "no plugin was loaded from a file named %.256s", u->name);
         return false;
     }
-    if (u->plugin->versions_count > TRPI_UPGRADES_MAX) {
+    if (trpi_upgrades_count(u->node->system) >= TRPI_UPGRADES_MAX) { /* node-upgrade-U1 */
         trpi_call_refuse_text(u->call, TRPI_CTL_EXIT_NO, "restart the node when it suits",
-                              "%s was upgraded %u times, which is the limit of a process", u->name,
+                              "plugins were upgraded %u times, which is the limit of a process",
                               TRPI_UPGRADES_MAX);
         return false;
     }
@@ -212,6 +212,7 @@ plugin_upgrade_begin(upgrading *u, const trpi_upgrade *upgrade)
         return refuse_file(u, error.text[0] != '\0' ? error.text : trp_strerror(err));
     }
     u->plugin->state = state;
+    u->plugin->plugin = u->newer; /* whose `fini` is given that state, whatever comes */
     return true;
 }
 
@@ -256,11 +257,12 @@ actors_change(upgrading *u, const trpi_upgrade *upgrade)
     u->kept = cJSON_CreateArray();
     trp_err err = trpi_upgrade_run(u->node->system, upgrade, deadline_ns, kept_add, u, &sum);
     if (err != TRP_OK) {
-        (void)refuse_file(u, trp_strerror(err));
+        trpi_call_refuse_text(u->call, TRPI_CTL_EXIT_INTERNAL, "try again",
+                              "%s has begun, and no more actors change: %s", u->name,
+                              trp_strerror(err));
         return;
     }
     trpi_plugin *plugin = u->plugin;
-    plugin->plugin = u->newer;
     plugin->versions[plugin->versions_count++] = trpi_plugin_code(u->newer);
     trp_system_log(u->node->system, TRP_LOG_INFO, "node",
                    "plugin %s was upgraded to its version %zu: %llu actors changed, %llu keep "

@@ -76,6 +76,8 @@ trp_err trpi_upgrade_run(trp_system *system, const trpi_upgrade *upgrade, uint64
 /* An order to change has come. runner; takes job. */
 void trpi_upgrade_order(trp_ctx *ctx, struct trpi_cell *cell, void *job, uint64_t number);
 void trpi_upgrade_gone(void *job, uint64_t number); /* its actor has ended. Takes job */
+/* How many the system has had. Thread: that of trpi_upgrade_run(). */
+uint32_t trpi_upgrades_count(const trp_system *system);
 struct trpi_versions;
 /* versions.c. Errors: TRP_ELIMIT, TRP_ENOMEM. Thread: any, one at a time. */
 trp_err trpi_versions_add(trp_system *system, const trpi_upgrade *upgrade);

@@ -73,11 +73,20 @@ trpi_behaviour_newest(trp_system *system, const trp_behaviour *behaviour)
     return behaviour;
 }
 
+uint32_t
+trpi_upgrades_count(const trp_system *system)
+{
+    const struct trpi_versions *newest =
+        atomic_load_explicit(&system->versions, memory_order_acquire);
+
+    return newest == NULL ? 0 : newest->number;
+}
+
 trp_err
 trpi_versions_add(trp_system *system, const trpi_upgrade *upgrade)
 {
     struct trpi_versions *before = atomic_load_explicit(&system->versions, memory_order_acquire);
-    uint32_t number = before == NULL ? 1 : before->number + 1;
+    uint32_t number = trpi_upgrades_count(system) + 1;
     struct trpi_versions *next;
 
     if (number > TRPI_UPGRADES_MAX) {

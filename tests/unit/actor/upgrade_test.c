@@ -541,9 +541,12 @@ a_system_has_a_limit_of_upgrades(void)
     trp_system *system = open_with(&clerk_v2, change_v2);
 
     for (uint32_t i = 0; i < TRPI_UPGRADES_MAX; i++) {
+        UNIT_EQUAL(trpi_upgrades_count(system), i); /* for who must know it before */
         UNIT_EQUAL(run(system, 60000), TRP_OK);
     }
+    UNIT_EQUAL(trpi_upgrades_count(system), TRPI_UPGRADES_MAX);
     UNIT_EQUAL(run(system, 60000), TRP_ELIMIT);
+    UNIT_EQUAL(trpi_upgrades_count(system), TRPI_UPGRADES_MAX);
     stage_close(system);
 }
 
