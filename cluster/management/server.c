@@ -33,10 +33,8 @@
 #include "tls/tls.h"
 
 #define STACK_BYTES (512u * 1024u)
-#define AH_IDLE_S (1 << 29)
 #define LINGER_MS 1000u
 #define LINGER_STEP_MS 5
-#define FDS_MORE 16u /* the listener, the pipe, and what is refused at the limit */
 
 static const struct lws_protocols protocols[] = {
     { "http", trpi_exchange_callback, sizeof(trpi_exchange *), 0, 0, NULL, 0 },
@@ -111,26 +109,10 @@ static void
 info_fill(struct lws_context_creation_info *info, trpi_management *m,
           const trpi_management_options *options)
 {
-    memset(info, 0, sizeof *info);
-    info->port = options->port;
-    info->iface = m->bind;
+    trpi_lws_info_fill(info, m->bind, options->port, options->connections_max,
+                       TRPI_MANAGEMENT_HEADER_BYTES_MAX, options->request_ms); /* exchange-X2 */
     info->protocols = protocols;
     info->user = m;
-    info->options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
-                    LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME;
-    if (strchr(options->bind, ':') == NULL) { /* else it listens on a mapped address */
-        info->options |= LWS_SERVER_OPTION_DISABLE_IPV6;
-    }
-    info->gid = -1; /* as it is */
-    info->uid = -1;
-    info->max_http_header_data = TRPI_MANAGEMENT_HEADER_BYTES_MAX;
-    info->max_http_header_pool = (unsigned short)options->connections_max;
-    info->fd_limit_per_thread = options->connections_max + FDS_MORE;
-    info->timeout_secs = (options->request_ms + 999) / 1000;
-    /* the library would end a stream some minutes after its headers have come; connections that
-     * send none are ended by our own timer (exchange-X2) */
-    info->timeout_secs_ah_idle = AH_IDLE_S;
-    info->alpn = "http/1.1";
     if (options->cert[0] != '\0') {
         info->options |=
             LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS;

@@ -26,6 +26,9 @@
 #define LIBRARY "libwebsockets.so"
 #define DEBIAN_PACKAGE "libwebsockets-dev"
 #endif
+/* The library would end what waits for a reply, and a stream some minutes after its headers have
+ * come: those that send none are ended by timers of ours. */
+#define AH_IDLE_S (1 << 29)
 #define NUMBER_OF(number) NUMBER_OF_EXPANDED(number)
 #define NUMBER_OF_EXPANDED(number) #number
 #define HEADER_VERSION                                                                             \
@@ -61,6 +64,28 @@ line_dropped(int level, const char *line)
 {
     (void)level;
     (void)line; /* it may hold parts of requests */
+}
+
+void
+trpi_lws_info_fill(struct lws_context_creation_info *info, const char *bind, int port,
+                   uint32_t connections, uint32_t header_bytes, uint32_t timeout_ms)
+{
+    memset(info, 0, sizeof *info);
+    info->port = bind != NULL ? port : CONTEXT_PORT_NO_LISTEN;
+    info->iface = bind;
+    info->options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
+                    LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME;
+    if (bind != NULL && strchr(bind, ':') == NULL) { /* else it listens on a mapped address */
+        info->options |= LWS_SERVER_OPTION_DISABLE_IPV6;
+    }
+    info->gid = -1; /* as it is */
+    info->uid = -1;
+    info->max_http_header_data = (unsigned short)header_bytes;
+    info->max_http_header_pool = (unsigned short)connections;
+    info->fd_limit_per_thread = connections + TRPI_LWS_FDS_MORE;
+    info->timeout_secs = (timeout_ms + 999) / 1000;
+    info->timeout_secs_ah_idle = AH_IDLE_S;
+    info->alpn = "http/1.1";
 }
 
 struct lws_vhost *

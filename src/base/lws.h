@@ -10,6 +10,7 @@
 
 #include <libwebsockets.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/loaded_library.h"
 
@@ -57,6 +58,12 @@ const trpi_lws *trpi_lws_get(char *why, size_t why_bytes);
 /* Return the method of a request whose headers are here; "UNKNOWN": another one. Static. */
 const char *trpi_lws_method(const trpi_lws *lws, struct lws *wsi);
 
+#define TRPI_LWS_FDS_MORE 16u /* the listener, the pipe, and what is refused at the limit */
+
+/* Fill what all of our contexts have in common; TLS and times of their own are the caller's. bind:
+ * the address to listen at; NULL: it is for clients. seconds: of a request, rounded up. */
+void trpi_lws_info_fill(struct lws_context_creation_info *info, const char *bind, int port,
+                        uint32_t connections, uint32_t header_bytes, uint32_t timeout_ms);
 /* Make a context and its one virtual host, one at a time in the process, without a line of log;
  * SIGPIPE, which the library ignores for all of the process, stays as it was. NULL: there is none;
  * *ret_context, if not NULL, is then the caller's to destroy, and *ret_errno why. Thread: any. */

@@ -31,9 +31,7 @@
 #ifdef HAVE_LIBWEBSOCKETS
 #include "tls/tls.h"
 
-#define AH_IDLE_S (1 << 29) /* the library would end what waits for a reply */
-#define FDS_MORE 16u        /* the listener, the pipe, and what is refused at the limit */
-#define TOKEN_BITS 12       /* of an index: TRPI_WEB_CONNECTIONS_MAX */
+#define TOKEN_BITS 12 /* of an index: TRPI_WEB_CONNECTIONS_MAX */
 _Static_assert(TRPI_WEB_CONNECTIONS_MAX == 1 << TOKEN_BITS, "an index has so many bits");
 
 static int web_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
@@ -433,25 +431,12 @@ static void
 info_fill(struct lws_context_creation_info *info, trpi_web *web)
 {
     const trpi_web_settings *s = &web->settings;
-    memset(info, 0, sizeof *info);
-    info->port = web->role == TRPI_WEB_CLIENT ? CONTEXT_PORT_NO_LISTEN : s->port;
-    info->iface = web->role == TRPI_WEB_CLIENT ? NULL : s->host;
+    trpi_lws_info_fill(info, web->role == TRPI_WEB_CLIENT ? NULL : s->host, s->port, s->connections,
+                       s->header_bytes, s->idle_ms);
     info->protocols = protocols;
     info->user = web;
-    info->options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
-                    LWS_SERVER_OPTION_SKIP_SERVER_CANONICAL_NAME | LWS_SERVER_OPTION_VALIDATE_UTF8;
-    if (web->role != TRPI_WEB_CLIENT && strchr(s->host, ':') == NULL) {
-        info->options |= LWS_SERVER_OPTION_DISABLE_IPV6; /* else a mapped address */
-    }
-    info->gid = -1; /* as it is */
-    info->uid = -1;
-    info->max_http_header_data = (unsigned short)s->header_bytes;
-    info->max_http_header_pool = (unsigned short)s->connections;
-    info->fd_limit_per_thread = s->connections + FDS_MORE;
-    info->timeout_secs = (s->idle_ms + 999) / 1000;
+    info->options |= LWS_SERVER_OPTION_VALIDATE_UTF8;
     info->keepalive_timeout = (int)((s->idle_ms + 999) / 1000);
-    info->timeout_secs_ah_idle = AH_IDLE_S;
-    info->alpn = "http/1.1";
     web->idle.secs_since_valid_ping = (uint16_t)((s->idle_ms + 999) / 1000);
     web->idle.secs_since_valid_hangup = (uint16_t)(2 * web->idle.secs_since_valid_ping);
     info->retry_and_idle_policy = &web->idle;

@@ -186,6 +186,23 @@ keeper_send(trp_ctx *ctx, const keeper *k, const char *text, const char *name, u
     trp_bytes_unref(&body);
 }
 
+/* Reply to the last message. */
+static inline void
+keeper_reply(trp_ctx *ctx, const keeper *k, const void *bytes, size_t count)
+{
+    trp_bytes body;
+    UNIT_EQUAL(trp_bytes_copy(bytes, count, &body), TRP_OK);
+    UNIT_EQUAL(trp_endpoint_reply(ctx, k->endpoint, atomic_load(&k->exchange), body, NULL, 0),
+               TRP_OK);
+    trp_bytes_unref(&body);
+}
+
+static inline void
+keeper_reply_yes(trp_ctx *ctx, keeper *k)
+{
+    keeper_reply(ctx, k, "yes", 3);
+}
+
 /* ---- a folder of the test's own -------------------------------------------------------------- */
 
 static char keeper_folder[64];

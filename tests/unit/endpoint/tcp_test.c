@@ -15,25 +15,9 @@ consumer_start(const char *options, uint32_t acknowledges)
 }
 
 static void
-reply_with(trp_ctx *ctx, keeper *of, const char *text)
-{
-    trp_bytes body;
-    UNIT_EQUAL(trp_bytes_copy(text, strlen(text), &body), TRP_OK);
-    UNIT_EQUAL(trp_endpoint_reply(ctx, of->endpoint, atomic_load(&of->exchange), body, NULL, 0),
-               TRP_OK);
-    trp_bytes_unref(&body);
-}
-
-static void
-say_yes(trp_ctx *ctx, keeper *of)
-{
-    reply_with(ctx, of, "yes");
-}
-
-static void
 say_two_lines(trp_ctx *ctx, keeper *of)
 {
-    reply_with(ctx, of, "y\nes");
+    keeper_reply(ctx, of, "y\nes", 4);
 }
 
 static void
@@ -52,14 +36,14 @@ lines_are_consumed_and_replied_to(void)
     int fd = stranger_connect(SOCK_STREAM, k.address);
     stranger_say(fd, "one\r\n");
     UNIT_WAIT(stage_has("c:got(,one,0)"), 60000);
-    keeper_do(system, &k, say_yes);
+    keeper_do(system, &k, keeper_reply_yes);
     UNIT_TRUE(stranger_hears(fd, "yes\n"));
     for (const char *at = "slow\n"; *at != '\0'; at++) {
         stranger_write(fd, at, 1);
     }
     UNIT_EQUAL(shutdown(fd, SHUT_WR), 0);
     UNIT_WAIT(stage_has("c:got(,slow,0)"), 60000);
-    keeper_do(system, &k, say_yes);
+    keeper_do(system, &k, keeper_reply_yes);
     UNIT_TRUE(stranger_hears(fd, "yes\n"));
     UNIT_TRUE(stranger_sees_end(fd));
     close(fd);
@@ -100,10 +84,11 @@ a_peer_that_has_gone_gets_no_reply(void)
     UNIT_EQUAL(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
     close(fd); /* a reset */
     fd = stranger_connect(SOCK_STREAM, k.address);
-    keeper_do(system, &k, say_yes); /* it may come before the reset is seen: then it is written */
+    keeper_do(system, &k,
+              keeper_reply_yes); /* it may come before the reset is seen: then it is written */
     stranger_say(fd, "two\n");
     UNIT_WAIT(atomic_load(&k.got) == 2, 60000);
-    keeper_do(system, &k, say_yes);
+    keeper_do(system, &k, keeper_reply_yes);
     UNIT_TRUE(stranger_hears(fd, "yes\n"));
     UNIT_TRUE(atomic_load(&k.errors) == 0 || stage_has("c:error(0,TRP_ECLOSED)"));
     close(fd);
@@ -208,11 +193,7 @@ static void
 say_large(trp_ctx *ctx, keeper *of)
 {
     static uint8_t data[1 << 19];
-    trp_bytes body;
-    UNIT_EQUAL(trp_bytes_copy(data, sizeof data, &body), TRP_OK);
-    UNIT_EQUAL(trp_endpoint_reply(ctx, of->endpoint, atomic_load(&of->exchange), body, NULL, 0),
-               TRP_OK);
-    trp_bytes_unref(&body);
+    keeper_reply(ctx, of, data, sizeof data);
 }
 
 /* scheme-tcp-T1: a peer that asks, and reads no reply, loses its place. */

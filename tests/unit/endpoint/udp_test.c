@@ -3,16 +3,6 @@
 
 static keeper k, other;
 
-static void
-say_yes(trp_ctx *ctx, keeper *of)
-{
-    trp_bytes body;
-    UNIT_EQUAL(trp_bytes_copy("yes", 3, &body), TRP_OK);
-    UNIT_EQUAL(trp_endpoint_reply(ctx, of->endpoint, atomic_load(&of->exchange), body, NULL, 0),
-               TRP_OK);
-    trp_bytes_unref(&body);
-}
-
 /* CAM-01, CAM-02: at the limit of a message, one past, and empty; a reply goes to the sender. */
 static void
 datagrams_are_consumed_and_replied_to(void)
@@ -26,7 +16,7 @@ datagrams_are_consumed_and_replied_to(void)
     int fd = stranger_connect(SOCK_DGRAM, k.address);
     stranger_say(fd, "one");
     UNIT_WAIT(stage_has("c:got(,one,0)"), 60000);
-    keeper_do(system, &k, say_yes);
+    keeper_do(system, &k, keeper_reply_yes);
     UNIT_TRUE(stranger_hears(fd, "yes"));
     stranger_say(fd, "four");
     UNIT_WAIT(stage_has("c:error(0,TRP_EMSGSIZE)"), 60000);
