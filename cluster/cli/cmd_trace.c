@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/span_json.h"
 #include "base/units.h"
 #include "cluster/cli/cli.h"
 
@@ -263,52 +264,31 @@ chrome_make(const trace *t)
 }
 
 static bool
-attribute_add(cJSON *list, const char *key, const char *value)
-{
-    cJSON *row = cJSON_CreateObject(), *of = NULL;
-    bool ok = trpi_json_add_text(row, "key", key) &&
-              (of = cJSON_AddObjectToObject(row, "value")) != NULL &&
-              trpi_json_add_text(of, "stringValue", value);
-    return trpi_json_append(list, row, ok);
-}
-
-static bool
 span_add(cJSON *list, const trace *t, const hop *h)
 {
     bool handled = strcmp(text_of(h->json, "end", ""), "handled") == 0;
-    cJSON *span = cJSON_CreateObject(), *attributes = NULL, *status = NULL;
-    bool ok =
-        trpi_json_add_text(span, "traceId", t->id) && trpi_json_add_text(span, "spanId", h->span) &&
-        trpi_json_add_text(span, "parentSpanId", h->parent) &&
-        trpi_json_add_text(span, "name", h->type) && trpi_json_add_i64(span, "kind", 5) &&
-        trpi_json_add_u64_string(span, "startTimeUnixNano", h->time_ns) &&
-        trpi_json_add_u64_string(span, "endTimeUnixNano", h->time_ns + (uint64_t)h->run_ns) &&
-        (attributes = cJSON_AddArrayToObject(span, "attributes")) != NULL &&
-        attribute_add(attributes, "troupe.actor", h->actor) &&
-        (status = cJSON_AddObjectToObject(span, "status")) != NULL &&
-        trpi_json_add_i64(status, "code", handled ? 0 : 2) &&
-        (handled || trpi_json_add_text(status, "message", text_of(h->json, "reason", "unhandled")));
-    return trpi_json_append(list, span, ok);
+    trpi_span span = { .trace_id = t->id,
+                       .span_id = h->span,
+                       .parent_id = h->parent,
+                       .name = h->type,
+                       .actor = h->actor,
+                       .failure = handled ? NULL : text_of(h->json, "reason", "unhandled"),
+                       .begun_ns = h->time_ns,
+                       .run_ns = (uint64_t)h->run_ns,
+                       .attempt = (uint32_t)h->attempt };
+    return trpi_span_add(list, &span);
 }
 
 /* One resource of OTLP: a member, and the spans of its hops. */
 static bool
 resource_add(cJSON *list, const trace *t, const char *member)
 {
-    cJSON *row = cJSON_CreateObject(), *scope = NULL;
-    cJSON *attributes =
-        cJSON_AddArrayToObject(cJSON_AddObjectToObject(row, "resource"), "attributes");
-    cJSON *scopes = cJSON_AddArrayToObject(row, "scopeSpans");
-    bool ok = attributes != NULL && attribute_add(attributes, "service.name", "troupe") &&
-              attribute_add(attributes, "service.instance.id", member) && scopes != NULL;
-    scope = cJSON_CreateObject();
-    cJSON *spans = cJSON_AddArrayToObject(scope, "spans");
-    ok = ok && spans != NULL;
+    cJSON *spans;
+    bool ok = trpi_span_resource_add(list, member, &spans);
     for (size_t i = 0; ok && i < t->count; i++) {
         ok = strcmp(t->hops[i].member, member) != 0 || span_add(spans, t, &t->hops[i]);
     }
-    ok = trpi_json_append(scopes, scope, ok);
-    return trpi_json_append(list, row, ok);
+    return ok;
 }
 
 /* The body of OTLP over HTTP, which a collector takes at /v1/traces. */

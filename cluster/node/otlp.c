@@ -32,6 +32,7 @@
 #include "base/curl.h"
 #include "base/json.h"
 #include "base/mutex.h"
+#include "base/span_json.h"
 
 static bool
 is_url(const char *text)
@@ -92,25 +93,19 @@ typedef struct batch {
     bool ok;
 } batch;
 
-static bool
-attribute_add(cJSON *list, const char *key, const char *value)
+static void
+hex_write(char text[20], uint64_t number)
 {
-    cJSON *row = cJSON_CreateObject(), *of = NULL;
-    bool ok = trpi_json_add_text(row, "key", key) &&
-              (of = cJSON_AddObjectToObject(row, "value")) != NULL &&
-              trpi_json_add_text(of, "stringValue", value);
-    return trpi_json_append(list, row, ok);
+    (void)snprintf(text, 20, "%016llx", (unsigned long long)number);
 }
 
-static bool
-hex_add(cJSON *span, const char *key, uint64_t high, uint64_t low, bool both)
+static const char *
+failure_of(const trp_trace_hop *hop)
 {
-    char text[40];
-    (void)snprintf(text, sizeof text, "%016llx", (unsigned long long)(both ? high : low));
-    if (both) {
-        (void)snprintf(text + 16, sizeof text - 16, "%016llx", (unsigned long long)low);
-    }
-    return trpi_json_add_text(span, key, text);
+    return hop->end == TRP_HOP_HANDLED  ? NULL
+           : hop->end == TRP_HOP_DEAD   ? trpi_dead_reason_text((trp_dead_reason)hop->dead_reason)
+           : hop->end == TRP_HOP_FAILED ? trp_strerror(hop->err)
+                                        : "unhandled";
 }
 
 /* A trp_trace_hops() function. */
@@ -125,25 +120,23 @@ span_add(void *arg, const trp_trace_hop *hop)
     if (!trp_ref_is_none(hop->actor)) {
         trp_path(b->otlp->node->system, hop->actor, path, sizeof path);
     }
-    bool handled = hop->end == TRP_HOP_HANDLED;
-    const char *why = hop->end == TRP_HOP_DEAD
-                          ? trpi_dead_reason_text((trp_dead_reason)hop->dead_reason)
-                      : hop->end == TRP_HOP_FAILED ? trp_strerror(hop->err)
-                                                   : "unhandled";
-    cJSON *span = cJSON_CreateObject(), *attributes = NULL, *status = NULL;
-    bool ok = hex_add(span, "traceId", hop->trace.id_high, hop->trace.id_low, true) &&
-              hex_add(span, "spanId", 0, hop->trace.span, false) &&
-              (hop->parent == 0 || hex_add(span, "parentSpanId", 0, hop->parent, false)) &&
-              trpi_json_add_text(span, "name", hop->type != NULL ? hop->type->name : "?") &&
-              trpi_json_add_i64(span, "kind", 5) && /* a consumer */
-              trpi_json_add_u64_string(span, "startTimeUnixNano", hop->wall_ns) &&
-              trpi_json_add_u64_string(span, "endTimeUnixNano", hop->wall_ns + hop->run_ns) &&
-              (attributes = cJSON_AddArrayToObject(span, "attributes")) != NULL &&
-              attribute_add(attributes, "troupe.actor", path) &&
-              (status = cJSON_AddObjectToObject(span, "status")) != NULL &&
-              trpi_json_add_i64(status, "code", handled ? 0 : 2) &&
-              (handled || trpi_json_add_text(status, "message", why));
-    b->ok = trpi_json_append(b->spans, span, ok);
+    char trace_id[36], span_id[20], parent_id[20] = "";
+    hex_write(trace_id, hop->trace.id_high);
+    hex_write(trace_id + 16, hop->trace.id_low);
+    hex_write(span_id, hop->trace.span);
+    if (hop->parent != 0) {
+        hex_write(parent_id, hop->parent);
+    }
+    trpi_span span = { .trace_id = trace_id,
+                       .span_id = span_id,
+                       .parent_id = parent_id,
+                       .name = hop->type != NULL ? hop->type->name : "?",
+                       .actor = path,
+                       .failure = failure_of(hop),
+                       .begun_ns = hop->wall_ns,
+                       .run_ns = hop->run_ns,
+                       .attempt = hop->trace.attempt };
+    b->ok = trpi_span_add(b->spans, &span);
     b->first = b->count == 0 ? hop->number : b->first;
     b->last = hop->number;
     b->count++;
@@ -154,20 +147,13 @@ span_add(void *arg, const trp_trace_hop *hop)
 static char *
 body_make(trpi_otlp *otlp, batch *ret_batch)
 {
-    cJSON *root = cJSON_CreateObject(), *row = cJSON_CreateObject(), *scope = cJSON_CreateObject();
-    cJSON *list = cJSON_AddArrayToObject(root, "resourceSpans");
-    cJSON *attributes =
-        cJSON_AddArrayToObject(cJSON_AddObjectToObject(row, "resource"), "attributes");
-    cJSON *scopes = cJSON_AddArrayToObject(row, "scopeSpans");
-    *ret_batch = (batch){ otlp, cJSON_AddArrayToObject(scope, "spans"), 0, 0, 0, true };
-    bool ok = attributes != NULL && attribute_add(attributes, "service.name", "troupe") &&
-              attribute_add(attributes, "service.instance.id", otlp->node->address) &&
-              scopes != NULL && ret_batch->spans != NULL;
+    cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "resourceSpans");
+    *ret_batch = (batch){ .otlp = otlp, .ok = true };
+    bool ok = list != NULL && trpi_span_resource_add(list, otlp->node->address, &ret_batch->spans);
     if (ok) {
         (void)!trp_trace_hops(otlp->node->system, otlp->after, span_add, ret_batch); /* count */
     }
-    ok = trpi_json_append(scopes, scope, ok && ret_batch->ok);
-    ok = trpi_json_append(list, row, ok);
+    ok = ok && ret_batch->ok;
     char *text = ok && ret_batch->count > 0 ? trpi_json_print(root) : NULL;
     cJSON_Delete(root);
     return text;
