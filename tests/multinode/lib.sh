@@ -11,7 +11,7 @@
 #   unsuspected NAME COUNT MS    PASS when COUNT, of suspicions of nodes that live, is 0
 #   all_up N, sees I TEXT ...    conditions for wait_until
 #   beat N NODE...               waits until each of them has had N heartbeats of every member that it monitors, so that its
-#                                failure detector knows the rhythm; beat_on N NODE...  N more than any has had
+#                                failure detector knows the rhythm; beat_on N NODE...  N more than it has had of each
 #   host_deafen I, host_listen I host I receives nothing (and can send); receives again (namespaces only)
 #   relay_begin I [OPTION]...    host I hangs at the switch by a relay of packets (relay.c); skips where there are no TAP devices
 #   relay_say I COMMAND          tells it a line; returns when it has obeyed, with its answer in $relay_said
@@ -198,10 +198,19 @@ beat() { # N NODE...
     local wait_step=$(($1 * 50 + 300)) # to ask costs the nodes something, too
     wait_until $((60 + 3 * $1)) have_beaten "$@" || fail heartbeats_flow "less than $1: $(for index in "${@:2}"; do heartbeats "$index"; done | tr '\n' ' ')"
 }
+# One that stood still has missed some of what it had to send: its count stays behind those of others for ever.
+have_beaten_on() { # N NODE...: beyond those in $had
+    local more=$1 index
+    shift
+    for index; do
+        heartbeats "$index" | awk -v more="$more" -v had="${had[index]}" 'BEGIN { split(had, before) }
+            $1 < before[NR] + more { few = 1 } END { exit NR == 0 || few }' || return 1
+    done
+}
 beat_on() { # N NODE...
-    local most index
-    most=$(for index in "${@:2}"; do heartbeats "$index"; done | sort -n | tail -n 1)
-    beat $((${most:-0} + $1)) "${@:2}"
+    local wait_step=$(($1 * 50 + 300)) index had=()
+    for index in "${@:2}"; do had[index]=$(heartbeats "$index" | tr '\n' ' '); done
+    wait_until $((60 + 3 * $1)) have_beaten_on "$@" || fail heartbeats_flow "less than $1 more: ${had[*]}"
 }
 one_leader() { # NODE...: they name the same one
     local index
