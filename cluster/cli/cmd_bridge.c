@@ -5,9 +5,12 @@
  *   cmd-bridge-B1  Neither direction waits for the other: a program that writes before it reads is
  *       served as long as both fit into the buffers on the way.
  *   cmd-bridge-B2  What was read from stdin is sent before the end of stdin ends the bridge.
+ *   cmd-bridge-B3  After the end of stdin a node that takes and says nothing is waited for as long
+ *       as for an answer (--timeout); a reader of stdout that is slow is waited for.
  * Tests.   tests/system/bridge.sh
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -78,6 +81,10 @@ static int
 fail_broken(trpi_cli *cli, int code, int error)
 {
     trpi_cli_disconnect(cli);
+    if (error == ETIMEDOUT) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT, "the node has not ended the bridge in %u ms",
+                             cli->timeout_ms);
+    }
     return error == EPIPE ? 0 : trpi_cli_fail(code, "bridge: %s", strerror(error));
 }
 
@@ -92,8 +99,10 @@ round_go(trpi_cli *cli, way *in, way *out, bool *ret_reset)
         { .fd = of_node != 0 ? cli->fd : -1, .events = of_node },
         { .fd = STDOUT_FILENO, .events = prints ? POLLOUT : 0 },
     };
-    if (poll(polls, 3, -1) < 0) {
-        return errno == EINTR ? 0 : errno;
+    int limit_ms = in->ended && !prints && cli->timeout_ms <= INT_MAX ? (int)cli->timeout_ms : 0;
+    int count = poll(polls, 3, limit_ms > 0 ? limit_ms : -1);
+    if (count <= 0) {
+        return count == 0 ? ETIMEDOUT : errno == EINTR ? 0 : errno; /* cmd-bridge-B3 */
     }
     int error = polls[0].revents != 0 ? way_read(in) : 0;
     if (error == 0 && sends && (polls[1].revents & (POLLOUT | POLLERR | POLLHUP)) != 0) {

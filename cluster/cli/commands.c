@@ -536,7 +536,7 @@ const trpi_cli_command trpi_cli_commands[] = {
               "answers and messages\n(docs/bridge.md). The actors that it hosts are "
               "/user/NAME/..., NAME being bridge-1, bridge-2, ... by default.\nThey end with it. "
               "Exit 0: stdin has ended; 1: /user/NAME is there already; 69: the node ended the "
-              "bridge.\n",
+              "bridge;\n75: stdin has ended, and the node has not ended the bridge in time.\n",
       .args_max = 1,
       .timeout_ms = SHORT,
       .run = trpi_cli_run_bridge },

@@ -213,6 +213,15 @@ if [ -z "${TROUPE_SANITIZER-}" ]; then # of processes with a sanitizer so many a
     check those_whose_program_is_killed_are_gone wait_until 60 none_there
 fi
 
+# ---- a node that hangs does not hold the program (cmd-bridge-B3)
+TROUPE_TIMEOUT=5s bridge_open held 7
+hears one_before_the_node_hangs held '"event":"ready"'
+kill -STOP "$node_pid"
+exec 7>&-
+ends_with a_bridge_whose_node_hangs held 75
+has it_says_how_long_it_waited "the node has not ended the bridge in 5000 ms" "$work/held.err"
+kill -CONT "$node_pid"
+
 # ---- the node stops
 bridge_open last 7
 hears the_last_one_comes last '"event":"ready"'
