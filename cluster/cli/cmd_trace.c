@@ -178,6 +178,21 @@ members_count(const trace *t)
     return count;
 }
 
+/* Print those hops, that are not shown yet, whose parents are not there; or all of them: parents
+ * that a client has made up may form a circle. */
+static void
+roots_print(const trace *t, bool all)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        hop *h = &t->hops[i];
+        if (!h->is_shown && (all || is_root(t, h))) {
+            h->is_shown = true;
+            hop_print(h, "", "");
+            children_print(t, h->span, "", 0);
+        }
+    }
+}
+
 static void
 tree_print(const trace *t)
 {
@@ -192,14 +207,8 @@ tree_print(const trace *t)
     (void)printf("trace %s   %zu hop%s, %zu node%s, %s\n", t->id, t->count,
                  t->count == 1 ? "" : "s", members, members == 1 ? "" : "s",
                  time_text(all_ns, all));
-    for (size_t i = 0; i < t->count; i++) {
-        hop *h = &t->hops[i];
-        if (!h->is_shown && is_root(t, h)) {
-            h->is_shown = true;
-            hop_print(h, "", "");
-            children_print(t, h->span, "", 0);
-        }
-    }
+    roots_print(t, false);
+    roots_print(t, true);
 }
 
 /* ---- for other programs ---------------------------------------------------------------------- */

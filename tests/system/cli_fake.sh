@@ -57,6 +57,7 @@ events {"progress":"subscribed"}
 events $event
 events $event
 events {"ok":false,"exit":69,"error":"the node is stopping"}
+trace {"ok":true,"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","hops":[{"span":"a1","parent":"a1","actor":"/user/own","member":"$A","type":"t","timeNs":"1","runNs":1,"end":"handled"},{"span":"b1","parent":"b2","actor":"/user/left","member":"$A","type":"t","timeNs":"2","runNs":1,"end":"handled"},{"span":"b2","parent":"b1","actor":"/user/right","member":"$A","type":"t","timeNs":"3","runNs":1,"end":"handled"}]}
 send {"ok":true,"path":"/user/a"}
 ask {"ok":true,"from":"$B/user/a#193","elapsedMs":0.42,"reply":{"type":"json","json":{"total":42}}}
 ping {"ok":true,"from":"$B/user/a","elapsedMs":0.39}
@@ -103,6 +104,8 @@ has members_table_has_a_header "   ADDRESS" && has members_marks_this_node "*  $
 has members_names_the_leader "leader oldest" && has members_prints_age_and_rtt "3m12s" && has members_rtt "0.31ms"
 has summary_goes_to_stderr "3 members, 1 unreachable" "$work/err"
 lacks no_escape_code_without_a_terminal $'\033'
+expect a_trace_in_circles_is_shown 0 good trace 4bf92f3577b34da6a3ce929d0e0e4736
+has one_that_is_its_own_parent "/user/own@10.0.0.1:2552" && has one_of_a_circle "/user/left@10.0.0.1:2552" && has the_other_one "└─ /user/right@10.0.0.1:2552"
 expect members_by_role 0 good members --role backend -o name
 is role_filter_keeps_two "$(wc -l <"$work/out")" 2
 expect members_unreachable_only 0 good members --unreachable -o name
