@@ -50,7 +50,9 @@ text_add(cJSON *command, const trpi_management_request *request)
     if (text == NULL) {
         return false;
     }
-    memcpy(text, request->body, request->body_bytes);
+    if (request->body_bytes > 0) { /* else there is no body */
+        memcpy(text, request->body, request->body_bytes);
+    }
     bool ok = memchr(text, '\0', request->body_bytes) == NULL &&
               trpi_utf8_is_valid(text, request->body_bytes) &&
               trpi_json_add_text(command, "text", text);

@@ -138,7 +138,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         trpi_assert(strlen(session) == TRPI_MANAGEMENT_SECRET_TEXT - 1);
         request.session = session;
     }
-    request.body = (const uint8_t *)at;
+    request.body = end > at ? (const uint8_t *)at : NULL; /* as of a request without a body */
     request.body_bytes = (size_t)(end - at);
     trpi_management_plan plan;
     trpi_management_plan_make(&policy, &request, &plan);

@@ -14,7 +14,7 @@ posted(const char *path, const char *query, const char *type, const char *body, 
     request.query = query;
     request.content_type = type;
     request.body = (const uint8_t *)body;
-    request.body_bytes = strlen(body);
+    request.body_bytes = body != NULL ? strlen(body) : 0;
     trpi_management_plan_make(&policy, &request, &plan);
     if (plan.operation != 0) {
         UNIT_EQUAL(plan.operation, TRPI_MANAGEMENT_TELL);
@@ -30,6 +30,12 @@ posted(const char *path, const char *query, const char *type, const char *body, 
 static void
 a_body_becomes_a_message_of_its_kind(void)
 {
+    UNIT_EQUAL(posted("/actors/user/a", "", "text/plain", NULL, /* ubsan: nothing is copied */
+                      "{\"cmd\":\"send\",\"path\":\"/user/a\",\"type\":\"string\",\"text\":\"\"}"),
+               0);
+    UNIT_EQUAL(posted("/actors/user/a", "", "application/octet-stream", NULL,
+                      "{\"cmd\":\"send\",\"path\":\"/user/a\",\"type\":\"bytes\",\"base64\":\"\"}"),
+               0);
     UNIT_EQUAL(
         posted("/actors/user/a", "", "text/plain", "hi",
                "{\"cmd\":\"send\",\"path\":\"/user/a\",\"type\":\"string\",\"text\":\"hi\"}"),
