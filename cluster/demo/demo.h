@@ -15,6 +15,7 @@
 
 #define TRPI_DEMO_ACTORS_DEFAULT 34u /* of the count-down, as in the article */
 #define TRPI_DEMO_ACTORS_MIN 2u
+#define TRPI_DEMO_ACTORS_OF_ALL_MAX 150u /* of the count-down, beside those of all other plays */
 #define TRPI_DEMO_THREADS_DEFAULT 10u
 #define TRPI_DEMO_STEPS_DEFAULT 256u
 #define TRPI_DEMO_PACE_MS_DEFAULT 250u

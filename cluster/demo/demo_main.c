@@ -42,7 +42,7 @@ static const char help[] =
     "  --list         names of the demonstrations\n"
     "  --once         no page: prints the trace, and ends when all messages were handled\n"
     "  --threads N    for the actors, 1 to 64 (default 10)\n"
-    "  --actors N     of the count-down, 2 to 200 (default 34)\n"
+    "  --actors N     of the count-down, 2 to 200, 150 of `all` (default 34)\n"
     "  --steps N      seconds until it is stopped, 1 to 512 (default 256)\n"
     "  --pace DUR     what the actors take for a second of work, 1ms to 10s (default 250ms)\n"
     "  --directory D  the tree that virus-scan reads (default: a tree of its own)\n"
@@ -184,6 +184,12 @@ line_read(program *p, int argc, char **argv)
             code = option_take(p, argv + i);
             i++;
         }
+    }
+    if (code == 0 && p->name == TRPI_DEMO_ALL && p->demo.actors > TRPI_DEMO_ACTORS_OF_ALL_MAX) {
+        char why[96];
+        (void)snprintf(why, sizeof why, "--actors of 'all' is a number from %u to %u",
+                       TRPI_DEMO_ACTORS_MIN, TRPI_DEMO_ACTORS_OF_ALL_MAX);
+        code = demo_fail(TRPI_CTL_EXIT_USAGE, why, "");
     }
     if (code == 0 && p->once && p->name == TRPI_DEMO_NAMES) {
         code = demo_fail(TRPI_CTL_EXIT_USAGE, "--once needs the name of a demonstration", "");
@@ -431,24 +437,33 @@ page_serve(program *p, const sigset_t *mask)
     return 0;
 }
 
-/* Run with INT and TERM blocked but for while the loop waits; threads inherit that. */
+/* Run with INT, TERM and HUP blocked but for while the loop waits; threads inherit that. HUP stays
+ * ignored if it is (nohup). */
 static int
 program_run(program *p)
 {
-    struct sigaction action = { 0 }, before_int, before_term;
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
+    struct sigaction action = { 0 }, before_of[NUMBERS];
     sigset_t blocked, before;
     action.sa_handler = end_noted;
     (void)sigemptyset(&blocked);
-    (void)sigaddset(&blocked, SIGINT);
-    (void)sigaddset(&blocked, SIGTERM);
+    for (int i = 0; i < NUMBERS; i++) {
+        (void)sigaddset(&blocked, numbers[i]);
+    }
     (void)pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    (void)sigaction(SIGINT, &action, &before_int);
-    (void)sigaction(SIGTERM, &action, &before_term);
+    for (int i = 0; i < NUMBERS; i++) {
+        (void)sigaction(numbers[i], &action, &before_of[i]);
+        if (numbers[i] == SIGHUP && before_of[i].sa_handler == SIG_IGN) {
+            (void)sigaction(SIGHUP, &before_of[i], NULL);
+        }
+    }
     int code = p->once ? once_run(p, &before) : page_serve(p, &before);
     trpi_demo_end(&p->demo);
     trpi_demo_http_close(p->http);
-    (void)sigaction(SIGINT, &before_int, NULL);
-    (void)sigaction(SIGTERM, &before_term, NULL);
+    for (int i = 0; i < NUMBERS; i++) {
+        (void)sigaction(numbers[i], &before_of[i], NULL);
+    }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
 }

@@ -45,6 +45,7 @@ struct trpi_demo_http {
     uint16_t port;
     trpi_demo_http_fn fn;
     void *arg;
+    uint64_t full_until_ms; /* none is accepted: there were no descriptors */
     connection connections[TRPI_DEMO_HTTP_CONNECTIONS_MAX];
 };
 
@@ -295,6 +296,10 @@ static void
 connection_accept(trpi_demo_http *http, uint64_t now_ms)
 {
     int fd = accept4(http->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        http->full_until_ms =
+            now_ms + TRPI_DEMO_HTTP_FULL_MS; /* else poll ends at once, for ever */
+    }
     for (uint32_t i = 0; i < TRPI_DEMO_HTTP_CONNECTIONS_MAX && fd >= 0; i++) {
         connection *c = &http->connections[i];
         if (c->fd < 0) {
@@ -315,7 +320,8 @@ trpi_demo_http_serve(trpi_demo_http *http, uint32_t wait_ms, uint64_t now_ms, co
 {
     struct pollfd fds[TRPI_DEMO_HTTP_CONNECTIONS_MAX + 1];
     const struct timespec wait = { wait_ms / 1000, (long)(wait_ms % 1000) * 1000000 };
-    fds[0] = (struct pollfd){ .fd = http->fd, .events = POLLIN };
+    fds[0] =
+        (struct pollfd){ .fd = now_ms < http->full_until_ms ? -1 : http->fd, .events = POLLIN };
     for (uint32_t i = 0; i < TRPI_DEMO_HTTP_CONNECTIONS_MAX; i++) {
         const connection *c = &http->connections[i];
         fds[i + 1] = (struct pollfd){ .fd = c->fd, .events = c->out.count > 0 ? POLLOUT : POLLIN };

@@ -15,7 +15,8 @@
 #define TRPI_DEMO_HTTP_HEAD_BYTES_MAX 8192u /* request line and headers */
 #define TRPI_DEMO_HTTP_BODY_BYTES_MAX 1024u /* of a request */
 #define TRPI_DEMO_HTTP_IDLE_MS 30000u       /* a connection that is silent so long is closed */
-#define TRPI_DEMO_HTTP_TEXT_BYTES 128u      /* of a header that is looked at, with its NUL */
+#define TRPI_DEMO_HTTP_FULL_MS 1000u   /* until it is tried again to accept without descriptors */
+#define TRPI_DEMO_HTTP_TEXT_BYTES 128u /* of a header that is looked at, with its NUL */
 
 /* A request. */
 typedef struct trpi_demo_request {

@@ -15,6 +15,11 @@ enum { FIRST = 8, MISSING = 4, LATER_MAX = 5 };
 enum { PRODUCERS = 4, CONSUMERS_MAX = 3, ORDERS_MAX = 10, ITEMS_MAX = 10 };
 enum { WORKERS_FIRST = 5, WORKERS_MAX = 25, PART = TRPI_DEMO_VALUES / TRPI_DEMO_PARTITIONS };
 
+_Static_assert(TRPI_DEMO_ACTORS_OF_ALL_MAX + PRODUCERS * (1 + CONSUMERS_MAX) + 1 + WORKERS_MAX + 1 +
+                       TRPI_DEMO_SCANNERS <=
+                   TRPI_STAGE_ACTORS_MAX,
+               "all plays together have room");
+
 static uint32_t
 index_of(const trpi_demo *demo, const trpi_demo_cell *cell)
 {

@@ -29,6 +29,9 @@ has it_says_how_to_go_on "--steps" "$work/err"
 expect at_most_200_actors 0 demo countdown --once --pace 1ms --actors 200
 expect one_more_64 64 demo countdown --once --actors 201
 has it_says_how_many "--actors is a number from 2 to 200" "$work/err"
+expect at_most_150_beside_all_others 0 demo all --once --pace 1ms --actors 150
+expect one_more_beside_them_64 64 demo all --once --actors 151
+has it_says_how_many_fit "--actors of 'all' is a number from 2 to 150" "$work/err"
 expect at_most_64_threads_64 64 demo countdown --threads 65
 expect a_bad_pace_64 64 demo countdown --pace 11s
 expect an_unknown_name_64 64 demo countdwn
@@ -45,6 +48,11 @@ once=$started
 check a_long_one_has_begun wait_until 60 grep -q 'MapReduceWorker' "$work/once.log"
 kill -INT "$once"
 ended an_interrupted_one_130 "$once" 130
+background bash -c 'exec "$0" demo map-reduce --once --pace 10s >"$1"' "$troupe" "$work/closed.log"
+once=$started
+check another_has_begun wait_until 60 grep -q 'MapReduceWorker' "$work/closed.log"
+kill -HUP "$once"
+ended one_whose_terminal_is_closed_130 "$once" 130
 
 # ---- the page: for whom
 command -v curl >/dev/null || skip "curl is not installed (deploy/bootstrap --tests)"

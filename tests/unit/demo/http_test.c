@@ -1,7 +1,14 @@
 /* http_test.c - requests to the page of a demonstration: what is taken, what is refused, and the
  * limits. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cluster/demo/http.h"
 #include "tests/unit/unit.h"
@@ -140,10 +147,72 @@ any_bytes_are_taken_or_refused(void)
     }
 }
 
+static void
+ok_answer(void *arg, const trpi_demo_request *asked, trpi_demo_answer *ret_answer)
+{
+    (void)arg;
+    (void)asked;
+    ret_answer->status = 200;
+    ret_answer->type = "text/plain";
+}
+
+static uint64_t
+mono_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* A server without descriptors waits before it accepts again, and does so then. */
+static void
+without_descriptors_it_waits(void)
+{
+    static const char asked[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    trpi_demo_http *http = NULL;
+    struct rlimit limit, none;
+    enum { DESCRIPTORS = 64 };
+    int held[DESCRIPTORS], count = 0;
+    sigset_t mask;
+    char got[16] = "";
+    (void)sigemptyset(&mask);
+    UNIT_EQUAL(trpi_demo_http_open(0, ok_answer, NULL, &http), TRP_OK);
+    address.sin_port = htons(trpi_demo_http_port(http));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    UNIT_EQUAL(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    UNIT_EQUAL(write(fd, asked, sizeof asked - 1), (ssize_t)sizeof asked - 1);
+    struct pollfd come = { .fd = fd, .events = POLLIN };
+    UNIT_EQUAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){ DESCRIPTORS, limit.rlim_max }; /* as many as poll() is given, or more */
+    UNIT_EQUAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    while (count < DESCRIPTORS && (held[count] = dup(fd)) >= 0) {
+        count++;
+    }
+    UNIT_TRUE(count > 0 && count < DESCRIPTORS);
+    trpi_demo_http_serve(http, 1000, 5000, &mask); /* it cannot accept */
+    uint64_t begin = mono_ms();
+    trpi_demo_http_serve(http, 50, 5000 + TRPI_DEMO_HTTP_FULL_MS - 1, &mask);
+    UNIT_TRUE(mono_ms() - begin >= 45);
+    while (count > 0) {
+        (void)close(held[--count]);
+    }
+    UNIT_EQUAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int i = 0; i < 100 && poll(&come, 1, 0) == 0; i++) {
+        trpi_demo_http_serve(http, 1000, 5000 + TRPI_DEMO_HTTP_FULL_MS, &mask);
+    }
+    UNIT_TRUE(read(fd, got, 12) == 12);
+    UNIT_TEXT(got, "HTTP/1.1 200");
+    (void)close(fd);
+    trpi_demo_http_close(http);
+}
+
 UNIT_BEGIN("demo_http")
 UNIT(a_request_is_taken_apart)
 UNIT(what_is_no_request_is_refused)
 UNIT(limits_hold)
 UNIT(fields_are_found)
 UNIT(any_bytes_are_taken_or_refused)
+UNIT(without_descriptors_it_waits)
 UNIT_END
