@@ -3,6 +3,8 @@
  *
  * Must hold.
  *   answers-A1  Every reply, also one that is no JSON, becomes an answer with a status and a body.
+ *   answers-A2  A refusal has one status and one error, whichever path asked: of its exit code, and
+ *       of what was looked for. (refusals)
  * Tests.   tests/unit/management/answers_test.c, tests/fuzz/management_fuzz.c
  */
 #include <stdio.h>
@@ -16,7 +18,7 @@
 
 /* Exit codes of the control protocol (cluster/node/ctl_proto.h), which a reply has. */
 enum { EXIT_NO = 1, EXIT_USAGE = 64, EXIT_DATA = 65, EXIT_NOT_FOUND = 68, EXIT_AWAY = 69 };
-enum { EXIT_LATER = 75, EXIT_PERMISSION = 77 };
+enum { EXIT_INTERNAL = 70, EXIT_LATER = 75, EXIT_PERMISSION = 77 };
 
 void
 trpi_management_answer_fini(trpi_management_answer *answer)
@@ -56,41 +58,68 @@ answer_message(trpi_management_answer *ret_answer, const char *verb, const char 
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
+/* The one table of what a refusal of the node becomes (answers-A2). */
+static const struct {
+    int exit, status;
+    const char *error;
+} refusals[] = {
+    { EXIT_NO, 409, "refused" },
+    { EXIT_USAGE, 400, "bad-request" },
+    { EXIT_DATA, 400, "bad-request" },
+    { EXIT_NOT_FOUND, 404, NULL }, /* what: its operation says */
+    { EXIT_AWAY, 503, "try-again" },
+    { EXIT_LATER, 503, "try-again" },
+    { EXIT_PERMISSION, 403, "not-permitted" },
+};
+
+/* Name what was not found. A forwarded command may look for anything: its clients go by `exit`. */
+static const char *
+missing_of(trpi_management_operation operation, const char *text)
+{
+    switch (operation) {
+    case TRPI_MANAGEMENT_ACTORS:
+    case TRPI_MANAGEMENT_TELL:
+        return "no-such-actor";
+    case TRPI_MANAGEMENT_SHARDS:
+        return "no-such-type";
+    case TRPI_MANAGEMENT_FORWARD:
+        return strncmp(text, "no such member", 14) == 0 ? "no-such-member" : "not-found";
+    default:
+        return "no-such-member";
+    }
+}
+
+trpi_management_refusal
+trpi_management_refusal_of(trpi_management_operation operation, const cJSON *reply)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(reply, "exit");
+    const char *text = trpi_json_get_text(reply, "error");
+    trpi_management_refusal r = { .exit = cJSON_IsNumber(item) ? item->valueint : EXIT_INTERNAL,
+                                  .status = 500,
+                                  .error = "internal",
+                                  .text = text != NULL ? text : "the node gave no reason" };
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        if (refusals[i].exit == r.exit) {
+            r.status = refusals[i].status;
+            r.error = refusals[i].error != NULL ? refusals[i].error : missing_of(operation, r.text);
+        }
+    }
+    bool busy = false;
+    busy = trpi_json_get_bool(reply, "busy", &busy) && busy; /* then it was not told */
+    if (operation == TRPI_MANAGEMENT_TELL && r.exit == EXIT_LATER && !busy) {
+        r.status = 504; /* the actor has not answered: not to be told again */
+        r.error = "no-answer";
+    }
+    return r;
+}
+
 static void
 answer_refusal(const trpi_management_plan *plan, const cJSON *reply,
                trpi_management_answer *ret_answer)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(reply, "exit");
-    const char *text = trpi_json_get_text(reply, "error");
-    int code = cJSON_IsNumber(item) ? item->valueint : 0;
-    text = text != NULL ? text : "the node gave no reason";
-    switch (code) {
-    case EXIT_NOT_FOUND:
-        if (plan->operation == TRPI_MANAGEMENT_ACTORS) {
-            trpi_management_answer_error(ret_answer, 404, "no-such-actor", text);
-        } else if (plan->operation == TRPI_MANAGEMENT_SHARDS) {
-            trpi_management_answer_error(ret_answer, 404, "no-such-type", text);
-        } else {
-            trpi_management_answer_error(ret_answer, 404, "no-such-member", NULL);
-        }
-        return;
-    case EXIT_USAGE:
-    case EXIT_DATA:
-        trpi_management_answer_error(ret_answer, 400, "bad-request", text);
-        return;
-    case EXIT_NO:
-        trpi_management_answer_error(ret_answer, 409, "refused", text);
-        return;
-    case EXIT_PERMISSION:
-        trpi_management_answer_error(ret_answer, 403, "not-permitted", text);
-        return;
-    case EXIT_AWAY:
-    case EXIT_LATER:
-        trpi_management_answer_error(ret_answer, 503, "try-again", text);
-        return;
-    default:
-        trpi_management_answer_error(ret_answer, 500, "internal", text);
-    }
+    trpi_management_refusal r = trpi_management_refusal_of(plan->operation, reply);
+    bool akka = r.status == 404 && strcmp(r.error, "no-such-member") == 0; /* its body, as it is */
+    trpi_management_answer_error(ret_answer, r.status, r.error, akka ? NULL : r.text);
 }
 
 /* ---- Akka's JSON ----------------------------------------------------------------------------- */

@@ -24,10 +24,6 @@
 #include "base/units.h"
 #include "cluster/management/form.h"
 
-/* Exit codes of the control protocol (cluster/node/ctl_proto.h), which a reply has. */
-enum { EXIT_NO = 1, EXIT_USAGE = 64, EXIT_DATA = 65, EXIT_NOT_FOUND = 68, EXIT_AWAY = 69 };
-enum { EXIT_INTERNAL = 70, EXIT_LATER = 75, EXIT_PERMISSION = 77 };
-
 static const struct {
     const char *name;
     trpi_management_field kind;
@@ -293,52 +289,22 @@ trpi_management_forward_make(trpi_management_plan *plan, const trpi_management_r
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-static const struct {
-    int exit, status;
-    const char *error;
-} refusals[] = {
-    { EXIT_NO, 409, "refused" },       { EXIT_USAGE, 400, "bad-request" },
-    { EXIT_DATA, 400, "bad-request" }, { EXIT_PERMISSION, 403, "not-permitted" },
-    { EXIT_AWAY, 503, "try-again" },   { EXIT_LATER, 503, "try-again" },
-};
-
-/* The kind of what was not found, from the words of the node: its clients go by `exit`. */
-static const char *
-missing_of(const char *text)
-{
-    return strncmp(text, "no such member", 14) == 0 ? "no-such-member" : "not-found";
-}
-
 void
 trpi_management_forward_answer(const cJSON *reply, trpi_management_answer *ret_answer)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(reply, "exit");
-    const char *text = trpi_json_get_text(reply, "error");
     const char *hint = trpi_json_get_text(reply, "hint");
-    const char *error = "internal";
-    int code = cJSON_IsNumber(item) ? item->valueint : EXIT_INTERNAL, status = 500;
     bool ok = false;
     if (trpi_json_get_bool(reply, "ok", &ok) && ok) {
         *ret_answer =
             (trpi_management_answer){ 200, "application/json", NULL, trpi_json_print(reply) };
         return;
     }
-    text = text != NULL ? text : "the node gave no reason";
-    if (code == EXIT_NOT_FOUND) {
-        status = 404;
-        error = missing_of(text);
-    }
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        if (refusals[i].exit == code) {
-            status = refusals[i].status;
-            error = refusals[i].error;
-        }
-    }
+    trpi_management_refusal r = trpi_management_refusal_of(TRPI_MANAGEMENT_FORWARD, reply);
     cJSON *json = cJSON_CreateObject();
-    ok = trpi_json_add_text(json, "error", error) && trpi_json_add_text(json, "message", text) &&
-         trpi_json_add_i64(json, "exit", code) &&
+    ok = trpi_json_add_text(json, "error", r.error) &&
+         trpi_json_add_text(json, "message", r.text) && trpi_json_add_i64(json, "exit", r.exit) &&
          (hint == NULL || trpi_json_add_text(json, "hint", hint));
-    *ret_answer = (trpi_management_answer){ status, "application/json", NULL,
+    *ret_answer = (trpi_management_answer){ r.status, "application/json", NULL,
                                             ok ? trpi_json_print(json) : NULL };
     cJSON_Delete(json);
 }

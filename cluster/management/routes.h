@@ -79,6 +79,16 @@ bool trpi_management_plan_admits(const trpi_management_policy *policy,
                                  const trpi_management_request *request,
                                  trpi_management_plan *ret_plan);
 
+/* A refusal of the node as it is told over HTTP; text is borrowed from the reply. */
+typedef struct trpi_management_refusal {
+    int exit; /* of the tool, as the node says it */
+    int status;
+    const char *error;
+    const char *text;
+} trpi_management_refusal;
+trpi_management_refusal trpi_management_refusal_of(trpi_management_operation operation,
+                                                   const cJSON *reply);
+
 /* Turn the node's reply (JSON of the control protocol) into the answer; reply NULL: it had no
  * memory. */
 void trpi_management_plan_answer(const trpi_management_plan *plan, const char *reply,

@@ -22,9 +22,6 @@
 #include "base/utf8.h"
 #include "cluster/management/form.h"
 
-/* Exit codes of the control protocol (cluster/node/ctl_proto.h), which a reply has. */
-enum { EXIT_NO = 1, EXIT_USAGE = 64, EXIT_DATA = 65, EXIT_NOT_FOUND = 68, EXIT_LATER = 75 };
-
 static void
 plan_stop(trpi_management_plan *plan, int status, const char *error, const char *message)
 {
@@ -162,35 +159,6 @@ trpi_management_tell_make(trpi_management_plan *plan, const trpi_management_requ
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-static void
-refusal_answer(const cJSON *reply, trpi_management_answer *ret_answer)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(reply, "exit");
-    const char *text = trpi_json_get_text(reply, "error");
-    int code = cJSON_IsNumber(item) ? item->valueint : 0;
-    bool busy = false;
-    text = text != NULL ? text : "the node gave no reason";
-    switch (code) {
-    case EXIT_NOT_FOUND:
-        trpi_management_answer_error(ret_answer, 404, "no-such-actor", text);
-        return;
-    case EXIT_USAGE:
-    case EXIT_DATA:
-        trpi_management_answer_error(ret_answer, 400, "bad-request", text);
-        return;
-    case EXIT_NO:
-        trpi_management_answer_error(ret_answer, 409, "refused", text);
-        return;
-    case EXIT_LATER:
-        busy = trpi_json_get_bool(reply, "busy", &busy) && busy; /* then it was not told */
-        trpi_management_answer_error(ret_answer, busy ? 503 : 504, busy ? "try-again" : "no-answer",
-                                     text);
-        return;
-    default:
-        trpi_management_answer_error(ret_answer, 503, "try-again", text);
-    }
-}
-
 /* Copy a text into memory of cJSON, which frees bodies. NULL: no memory. */
 static char *
 body_copy(const char *text)
@@ -209,7 +177,8 @@ trpi_management_tell_answer(const cJSON *reply, trpi_management_answer *ret_answ
     const char *text = trpi_json_get_text(message, "text");
     bool ok = false;
     if (!trpi_json_get_bool(reply, "ok", &ok) || !ok) {
-        refusal_answer(reply, ret_answer);
+        trpi_management_refusal r = trpi_management_refusal_of(TRPI_MANAGEMENT_TELL, reply);
+        trpi_management_answer_error(ret_answer, r.status, r.error, r.text);
         return;
     }
     *ret_answer = (trpi_management_answer){ .status = 200, .content_type = "application/json" };

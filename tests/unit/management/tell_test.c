@@ -178,6 +178,12 @@ an_answer_has_the_form_of_the_message(void)
              "{\"error\":\"refused\",\"message\":\"no\"}");
     answered("{\"ok\":false,\"exit\":69,\"error\":\"no\"}", 503, json,
              "{\"error\":\"try-again\",\"message\":\"no\"}");
+    answered("{\"ok\":false,\"exit\":75,\"error\":\"no\",\"busy\":true}", 503, json,
+             "{\"error\":\"try-again\",\"message\":\"no\"}");
+    answered("{\"ok\":false,\"exit\":77,\"error\":\"no\"}", 403, json, /* as on any path */
+             "{\"error\":\"not-permitted\",\"message\":\"no\"}");
+    answered("{\"ok\":false,\"exit\":70,\"error\":\"no\"}", 500, json,
+             "{\"error\":\"internal\",\"message\":\"no\"}");
 }
 
 UNIT_BEGIN("management_tell")
