@@ -35,6 +35,8 @@ expect a_topic_that_is_not_open_is_68 68 via publish rooms/cellar hello
 has nobody_subscribes "nobody subscribes to rooms/cellar" "$work/err"
 expect the_environment_names_it_too 0 env TROUPE_VIA="127.0.0.1:$one" "$troupe" ask porter hello
 expect other_commands_do_not_take_it 64 via members
+expect bridge_does_not_take_it 64 via bridge shop
+has it_says_that_bridge_has_no_such_flag "--via" "$work/err"
 expect a_wrong_contact_is_64 64 "$troupe" --via nowhere ask porter hello
 expect on_is_of_nodes 64 via ask porter hello --on 127.0.0.1:1
 expect half_of_tls_is_64 64 via ask porter hello --cacert x
