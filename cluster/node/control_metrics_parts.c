@@ -40,6 +40,9 @@ journal_add(trp_node *node, trpi_figures *f)
     driver->health(driver->arg, &health);
     trpi_figures_single(f, "troupe_journal_open", "1: the journal takes operations.",
                         health.state == TRP_JOURNAL_OPEN ? 1 : 0);
+    bool is_full = health.state == TRP_JOURNAL_OPEN && health.why[0] != '\0';
+    trpi_figures_single(f, "troupe_journal_full", "1: the last change found no room.",
+                        is_full ? 1 : 0);
     trpi_figures_single(f, "troupe_journal_waiting", "Operations that have no answer yet.",
                         (double)health.waiting);
     trpi_figures_single(f, "troupe_journal_events_total", "Events that were stored.",

@@ -342,6 +342,9 @@ check_journal(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
     } else if (strcmp(facts->journal, "open") != 0) {
         trpi_doctor_found(f, TRPI_DOCTOR_FAIL, "the journal is %s%s%s", facts->journal,
                           facts->journal_why[0] != '\0' ? ": " : "", facts->journal_why);
+    } else if (facts->journal_why[0] != '\0') {
+        trpi_doctor_found(f, TRPI_DOCTOR_FAIL, "the journal refuses changes: %s",
+                          facts->journal_why);
     } else if (facts->shards_unopened > 0) {
         trpi_doctor_found(f, TRPI_DOCTOR_FAIL,
                           "%" PRIu32 " shards of entities wait for the journal",
@@ -404,8 +407,9 @@ const trpi_doctor_check trpi_doctor_node_checks[] = {
     { "dead-letters", check_dead_letters,
       "troupe deadletters shows which messages are lost, and the nearest path that has an actor" },
     { "journal", check_journal,
-      "a journal that failed to write is read-only until the node is started again: mend the disk "
-      "first" },
+      "make room; a journal that failed to write is read-only until the node is started again: "
+      "mend "
+      "the disk first" },
     { "journal-place", check_journal_place,
       "use a journal that all hosts share (persistence.journal = postgres)" },
 };

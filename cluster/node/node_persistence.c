@@ -164,12 +164,17 @@ problem_add(cJSON *problems, const trp_journal_driver *driver, const trp_journal
 {
     char text[TRP_JOURNAL_WHY_BYTES + 128];
 
-    if (health->state == TRP_JOURNAL_OPEN) {
+    if (health->state == TRP_JOURNAL_OPEN && health->why[0] == '\0') {
         return true;
     }
-    (void)snprintf(text, sizeof text, "the journal (%s) is %s, %u operations wait%s%s",
-                   driver->name, state_name(health->state), health->waiting,
-                   health->why[0] != '\0' ? ": " : "", health->why);
+    if (health->state == TRP_JOURNAL_OPEN) {
+        (void)snprintf(text, sizeof text, "the journal (%s) refuses changes: %s", driver->name,
+                       health->why);
+    } else {
+        (void)snprintf(text, sizeof text, "the journal (%s) is %s, %u operations wait%s%s",
+                       driver->name, state_name(health->state), health->waiting,
+                       health->why[0] != '\0' ? ": " : "", health->why);
+    }
     return cJSON_AddItemToArray(problems, cJSON_CreateString(text));
 }
 

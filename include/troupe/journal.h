@@ -139,7 +139,7 @@ struct trp_journal_op {
     }
 
 typedef enum trp_journal_state {
-    TRP_JOURNAL_OPEN = 0,      /* takes everything */
+    TRP_JOURNAL_OPEN = 0,      /* takes everything; why: the last change found no room, or "" */
     TRP_JOURNAL_AWAY = 1,      /* its server does not answer; operations wait */
     TRP_JOURNAL_READ_ONLY = 2, /* a flush has failed: nothing is written until it is opened again */
     TRP_JOURNAL_CLOSED = 3

@@ -57,6 +57,18 @@ read_in_the_way(trpi_lmdb_journal *journal, const trp_journal_op *change,
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
+/* Note that there was no room for a change, or that there is again. */
+static void
+room_note(trp_journal_health *figures, const trp_journal_op *op)
+{
+    bool grows = op->kind == TRP_JOURNAL_APPEND || op->kind == TRP_JOURNAL_SNAPSHOT_SAVE;
+    if (op->outcome == TRP_JOURNAL_REFUSED && op->err == TRP_EAGAIN) {
+        (void)snprintf(figures->why, sizeof figures->why, "%s", op->why);
+    } else if (op->outcome == TRP_JOURNAL_DONE && grows) {
+        figures->why[0] = '\0';
+    }
+}
+
 /* Answer count operations of the lot, from first on, and wake those who wait for it. is_aside: they
  * have passed before. */
 static void
@@ -74,6 +86,9 @@ lot_answer(trpi_lmdb_journal *journal, uint32_t first, uint32_t count, bool is_c
         if (op->outcome == TRP_JOURNAL_DONE && op->kind == TRP_JOURNAL_APPEND) {
             figures->groups++;
             figures->events += op->events_count;
+        }
+        if (!journal->is_broken) {
+            room_note(figures, op);
         }
     }
     journal->passed += is_aside ? 0 : count;

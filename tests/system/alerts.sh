@@ -77,6 +77,17 @@ scrape waits
 check a_stuck_actor_fires judged TroupeMessagesWait fires waits
 rm "$work/held"
 
+# ---- a journal without room: those of journals are filled by unit tests, here the figure of one is changed
+start journal --seed self --set persistence.journal=memory
+check its_journal_has_room wait_until 60 shows 'troupe_journal_full 0'
+scrape room
+check a_journal_with_room_is_quiet judged TroupeJournal quiet room
+sed 's/^troupe_journal_full 0$/troupe_journal_full 1/' "$work/room" >"$work/full"
+check a_full_journal_fires judged TroupeJournal fires full
+sed 's/^troupe_journal_open 1$/troupe_journal_open 0/' "$work/room" >"$work/shut"
+check a_journal_that_is_not_open_fires judged TroupeJournal fires shut
+kill -9 "$node"
+
 # ---- a member that is killed; a node that finds no seed node
 start two --seed "$one_self"
 two=$node

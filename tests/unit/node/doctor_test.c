@@ -361,6 +361,9 @@ switches_and_states_are_judged(void)
     snprintf(f.journal_why, sizeof f.journal_why, "fsync: EIO");
     JUDGED(&f, "journal", FAIL, "read-only: fsync: EIO");
     f = healthy();
+    snprintf(f.journal_why, sizeof f.journal_why, "it is full");
+    JUDGED(&f, "journal", FAIL, "the journal refuses changes: it is full");
+    f = healthy();
     f.shards_unopened = 2;
     JUDGED(&f, "journal", FAIL, "2 shards");
     f = healthy();

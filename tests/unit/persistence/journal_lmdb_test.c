@@ -224,11 +224,16 @@ a_full_journal_refuses_before_the_write_and_still_deletes(void)
     UNIT_TRUE(number > 50 && number < 110);
     b.driver->health(b.driver->arg, &health);
     UNIT_EQUAL(health.state, TRP_JOURNAL_OPEN);
+    UNIT_TEXT(health.why, op.why);
     UNIT_TRUE(health.bytes <= 4 * MIB); /* with the reserve */
     UNIT_EQUAL(book_claim(&b), TRP_OK);
     UNIT_EQUAL(book_call(&b, TRP_JOURNAL_EVENTS, 0).ret_number, number - 1);
     UNIT_EQUAL(book_call(&b, TRP_JOURNAL_DELETE, number / 2).err, TRP_OK);
+    b.driver->health(b.driver->arg, &health);
+    UNIT_TEXT(health.why, op.why); /* that there is room now is seen by the next append */
     UNIT_EQUAL(book_append(&b, number, data, 1).err, TRP_OK);
+    b.driver->health(b.driver->arg, &health);
+    UNIT_TEXT(health.why, "");
     UNIT_EQUAL(book_append(&b, number + 1, data, 1).err, TRP_OK);
     UNIT_EQUAL(book_append(&b, number + 2, data, sizeof data).err, TRP_OK);
     b.at.size_max = 4 * MIB; /* it grows */
