@@ -107,7 +107,7 @@ data_take(trp_ctx *ctx, trp_fsm *fsm, const trp_fsm *old, const trp_fsm_change *
         memcpy(fsm->priv_data, old->priv_data, bytes);
     }
     if (err != TRP_OK) {
-        trp_fail(ctx, err, "state machine %s: its data could not be taken over: %s",
+        trp_fail(ctx, (int32_t)err, "state machine %s: its data could not be taken over: %s",
                  fsm->priv_definition->name, trp_strerror(err));
     }
 }
