@@ -323,6 +323,8 @@ int trpi_cli_run_logs(trpi_cli *cli);
 int trpi_cli_run_dashboard(trpi_cli *cli);
 int trpi_cli_run_doctor(trpi_cli *cli);
 int trpi_cli_run_report(trpi_cli *cli);
+/* cmd_doctor.c: add the stacks of the threads that are named as stuck, or why there are none. */
+void trpi_cli_doctor_stacks(const trpi_cli *cli, cJSON *reply);
 int trpi_cli_run_check(trpi_cli *cli);
 int trpi_cli_run_member(trpi_cli *cli);
 int trpi_cli_run_stop(trpi_cli *cli);

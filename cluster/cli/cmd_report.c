@@ -32,6 +32,9 @@ answer_add(trpi_cli *cli, trpi_archive *archive, const char *directory, const ch
     (void)snprintf(name, sizeof name, "%s/%s.json", directory, cmd);
     cli->holds_late = true; /* one late answer is no end of the report */
     int code = trpi_cli_call_quiet(cli, trpi_cli_request_new(cli, cmd), &reply);
+    if (strcmp(cmd, "doctor") == 0) {
+        trpi_cli_doctor_stacks(cli, reply);
+    }
     char *text = reply != NULL ? cJSON_Print(reply) : NULL;
     if (text != NULL) {
         trpi_archive_add(archive, name, text, strlen(text));

@@ -44,6 +44,8 @@ cli_sources = \
 	cluster/cli/cmd_report.c \
 	cluster/cli/cmd_dashboard.c \
 	cluster/cli/cmd_doctor.c \
+	cluster/cli/stack.c \
+	cluster/cli/stack.h \
 	cluster/cli/cmd_member.c \
 	cluster/cli/cmd_observe.c \
 	cluster/cli/cmd_pack.c \

@@ -36,15 +36,31 @@ local_serve(trp_node *node, trpi_call *call, const trpi_view *view)
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
+/* The threads that one message holds, for the tool to take their stacks. */
 static bool
-finding_add(cJSON *list, const trpi_doctor_finding *f)
+held_add(cJSON *row, const trpi_doctor_facts *facts)
+{
+    cJSON *threads = cJSON_AddArrayToObject(row, "threads");
+    bool ok = threads != NULL;
+    for (uint32_t i = 0; ok && i < facts->held_count; i++) {
+        cJSON *thread = cJSON_CreateObject();
+        ok = trpi_json_append(threads, thread,
+                              trpi_json_add_text(thread, "actor", facts->held[i].actor) &&
+                                  trpi_json_add_i64(thread, "thread", facts->held[i].thread));
+    }
+    return ok;
+}
+
+static bool
+finding_add(cJSON *list, const trpi_doctor_facts *facts, const trpi_doctor_finding *f)
 {
     cJSON *row = cJSON_CreateObject();
     bool ok = trpi_json_add_text(row, "id", f->id) &&
               trpi_json_add_text(row, "level", trpi_doctor_level_name(f->level)) &&
               trpi_json_add_text(row, "evidence", f->evidence) &&
               trpi_json_add_text(row, "advice", f->advice[0] != '\0' ? f->advice : NULL) &&
-              trpi_json_add_text(row, "page", "docs/doctor.md");
+              trpi_json_add_text(row, "page", "docs/doctor.md") &&
+              (strcmp(f->id, "stuck") != 0 || facts->held_count == 0 || held_add(row, facts));
     return trpi_json_append(list, row, ok);
 }
 
@@ -86,7 +102,7 @@ findings_answer(trp_node *node, trpi_call *call, const trpi_doctor_facts *facts)
               trpi_json_add_i64(reply, "warnings", warnings) &&
               (list = cJSON_AddArrayToObject(reply, "findings")) != NULL;
     for (size_t i = 0; ok && i < count; i++) {
-        ok = finding_add(list, &findings[i]);
+        ok = finding_add(list, facts, &findings[i]);
     }
     ok = ok && trpi_call_add_elapsed(call, reply);
     trpi_call_answer_if(call, ok, reply);

@@ -54,6 +54,13 @@ typedef struct trpi_doctor_disk {
 } trpi_doctor_disk;
 #define TRPI_DOCTOR_DISKS_MAX 4u
 
+/* A thread that one message holds, for the tool to take its stack. */
+typedef struct trpi_doctor_held {
+    char actor[TRPI_DOCTOR_NAME_BYTES];
+    int thread; /* the kernel's id of it; 0: not known */
+} trpi_doctor_held;
+#define TRPI_DOCTOR_HELD_MAX 4u
+
 struct trp_live;
 
 typedef struct trpi_doctor_facts {
@@ -110,7 +117,9 @@ typedef struct trpi_doctor_facts {
     bool test_adapters;
     trpi_doctor_cases idle_keys;
     /* actors */
-    trpi_doctor_cases stuck;                  /* threads that one message holds */
+    trpi_doctor_cases stuck;                     /* threads that one message holds */
+    trpi_doctor_held held[TRPI_DOCTOR_HELD_MAX]; /* the first of them */
+    uint32_t held_count;
     trpi_doctor_cases mailboxes;              /* long, and growing */
     trpi_doctor_cases suspended;              /* actors that wait for their supervisor */
     uint64_t dead_letters;                    /* in dead_letters_ms */

@@ -284,12 +284,17 @@ static void
 stuck_look(trp_node *node, const trp_live_thread *thread, const trpi_observed *seen,
            trpi_doctor_facts *facts)
 {
-    char path[TRP_PATH_BYTES_MAX + 1] = "", type[TRPI_HELD_TYPE_BYTES];
-    char what[sizeof type + 32] = "one message";
+    char path[TRP_PATH_BYTES_MAX + 1] = "", what[TRPI_HELD_TYPE_BYTES + 32] = "one message";
+    trpi_held_turn turn;
     const trpi_observed_actor *row = row_of(seen, thread->actor);
     trp_path(node->system, thread->actor, path, sizeof path);
-    if (trpi_system_held_type(node->system, thread->actor, type) && type[0] != '\0') {
-        (void)snprintf(what, sizeof what, "one message of type %s", type);
+    if (trpi_system_held(node->system, thread->actor, &turn) && turn.type[0] != '\0') {
+        (void)snprintf(what, sizeof what, "one message of type %s", turn.type);
+    }
+    if (facts->held_count < TRPI_DOCTOR_HELD_MAX) {
+        trpi_doctor_held *held = &facts->held[facts->held_count++];
+        (void)snprintf(held->actor, sizeof held->actor, "%s", path);
+        held->thread = turn.thread;
     }
     if (row != NULL && row->held_ns > 0) {
         trpi_doctor_case(&facts->stuck,

@@ -175,6 +175,9 @@ void trpi_sched_workers_each(trpi_sched *sched, void (*fn)(void *arg, trpi_worke
                              void *arg);
 /* Return the processor time of its thread; 0: no thread (driven), or it has ended. Thread: any. */
 uint64_t trpi_worker_cpu_ns(trpi_worker *worker);
+/* Return the kernel's id of its thread; 0: none of ours (driven, affine), or it has ended. Thread:
+ * any. */
+int trpi_worker_kernel_thread(const trpi_worker *worker);
 /* The worker whose thread this is, NULL on foreign threads. */
 trpi_worker *trpi_worker_current(void);
 /* Run tasks until the scheduler stops. From ops->thread only. */

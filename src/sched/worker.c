@@ -220,6 +220,7 @@ worker_main(void *arg)
     if (pthread_getcpuclockid(pthread_self(), &clock) == 0) {
         atomic_store_explicit(&worker->cpu_clock, clock, memory_order_relaxed);
     }
+    atomic_store_explicit(&worker->kernel_thread, (int)syscall(SYS_gettid), memory_order_relaxed);
     (void)pthread_setname_np(pthread_self(), worker->name);
     if (worker->high_priority) {
         /* needs CAP_SYS_NICE or RLIMIT_NICE; else the priority stays as it is */
@@ -227,8 +228,15 @@ worker_main(void *arg)
     }
     sched->options.ops->thread(sched->options.arg, worker);
     current_worker = NULL;
+    atomic_store_explicit(&worker->kernel_thread, 0, memory_order_relaxed);
     trpi_thread_ended(sched);
     return NULL;
+}
+
+int
+trpi_worker_kernel_thread(const trpi_worker *worker)
+{
+    return atomic_load_explicit(&worker->kernel_thread, memory_order_relaxed);
 }
 
 uint64_t

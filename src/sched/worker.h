@@ -50,11 +50,12 @@ struct trpi_worker {
     uint64_t probe_run_ns; /* mean run after the last steal; 0: unknown, so steal one as a probe */
     pthread_t thread;
     bool thread_made;
-    _Atomic int cpu_clock; /* of the thread, which writes it; 0: none yet; relaxed: a hint */
-    uint32_t trims;        /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
-    uint32_t poll_runs;    /* between two polls of the injection queue and of the kernel (poll.c) */
-    uint64_t poll_ns;      /* when it looked for reports last */
-    bool poll_alone;       /* at its last look nobody had looked for TRPI_POLL_STUCK_NS */
+    _Atomic int cpu_clock;     /* of the thread, which writes it; 0: none yet; relaxed: a hint */
+    _Atomic int kernel_thread; /* its id, which it writes; 0: no thread of ours; relaxed: a hint */
+    uint32_t trims;            /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
+    uint32_t poll_runs; /* between two polls of the injection queue and of the kernel (poll.c) */
+    uint64_t poll_ns;   /* when it looked for reports last */
+    bool poll_alone;    /* at its last look nobody had looked for TRPI_POLL_STUCK_NS */
 
     /* written by the owner in each run, read by thieves */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t ring_head; /* queue-Q1 */

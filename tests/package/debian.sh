@@ -51,7 +51,7 @@ check troupe-doc_is_there test -f "$(deb troupe-doc all)"
 field() { dpkg-deb -f "$(deb "$1")" "$2"; }
 files() { dpkg-deb -c "$(deb "$@")" | awk '{ print $6 }' | sed 's|^\./||'; }
 is recommended_for_the_library "$(field libtroupe0 Recommends)" "libpq5, libwebsockets17"
-is recommended_for_the_tool "$(field troupe Recommends)" libcurl4 # troupe --endpoint
+is recommended_for_the_tool "$(field troupe Recommends)" "libcurl4, libdw1" # --endpoint, stacks of doctor
 field libtroupe0 Depends >"$work/out"
 lacks libwebsockets_is_no_dependency libwebsockets
 lacks libpq_is_no_dependency libpq

@@ -1,8 +1,9 @@
 /* held_turn.c - see held_turn.h.
  *
  * Why.     An actor that never ends its turn is named by its path; its author asks what it was
- *          told. Its stack is left to a debugger: the signal that would ask the thread for it ends
- *          system calls of the actor (EINTR, short writes) and may meet a handler of the program.
+ *          told, and where it is. Its stack is taken from outside, by the tool
+ *          (cluster/cli/stack.c): the signal that would ask the thread for it ends system calls of
+ *          the actor (EINTR, short writes) and may meet a handler of the program.
  * Shape.   ctx of the worker --> message --copy by the kernel--> number of its type --> name
  * Must hold.
  *   held-turn-H1  A field of another thread's ctx is a hint (stall-K2). The message may be freed
@@ -26,6 +27,7 @@ typedef struct search {
     trp_ref actor;
     const trp_msg *msg;
     uint64_t run, left;
+    int thread;
     bool found;
 } search;
 
@@ -50,7 +52,10 @@ worker_look(void *arg, trpi_worker *worker)
 {
     search *s = arg;
 
-    s->found = s->found || ctx_look(trpi_worker_data(worker), s);
+    if (!s->found && ctx_look(trpi_worker_data(worker), s)) {
+        s->found = true;
+        s->thread = trpi_worker_kernel_thread(worker);
+    }
 }
 
 /* Copy the header of a message that may be gone (held-turn-H1). */
@@ -65,13 +70,14 @@ header_copy(const trp_msg *msg, trp_msg *ret_header)
 }
 
 bool
-trpi_system_held_type(trp_system *system, trp_ref actor, char ret_type[TRPI_HELD_TYPE_BYTES])
+trpi_system_held(trp_system *system, trp_ref actor, trpi_held_turn *ret_turn)
 {
     search before = { .actor = actor }, after = { .actor = actor };
     trp_msg header = { 0 };
 
-    ret_type[0] = '\0';
+    *ret_turn = (trpi_held_turn){ "", 0 };
     trpi_sched_workers_each(system->sched, worker_look, &before);
+    ret_turn->thread = before.thread;
     if (!before.found || !header_copy(before.msg, &header)) {
         return before.found;
     }
@@ -80,7 +86,7 @@ trpi_system_held_type(trp_system *system, trp_ref actor, char ret_type[TRPI_HELD
                 after.left == before.left;
     const trp_type *type = same ? trpi_type_get(header.priv_type) : NULL;
     if (type != NULL) {
-        (void)snprintf(ret_type, TRPI_HELD_TYPE_BYTES, "%s", type->name);
+        (void)snprintf(ret_turn->type, sizeof ret_turn->type, "%s", type->name);
     }
     return true;
 }

@@ -8,9 +8,14 @@
 
 #define TRPI_HELD_TYPE_BYTES 64u /* with its end; a longer name is cut */
 
-/* Give the type of the message that an actor handles now; "": not known. false: it handles none on
- * a thread of the scheduler. It may have ended its turn when this returns. Nothing is done to the
- * actor or its thread. Thread: any, not a worker. */
-bool trpi_system_held_type(trp_system *system, trp_ref actor, char ret_type[TRPI_HELD_TYPE_BYTES]);
+typedef struct trpi_held_turn {
+    char type[TRPI_HELD_TYPE_BYTES]; /* of the message; "": not known */
+    int thread;                      /* the kernel's id of the thread; 0: not known */
+} trpi_held_turn;
+
+/* Say what an actor handles now, and on which thread. false: it handles nothing on a thread of the
+ * scheduler. It may have ended its turn when this returns. Nothing is done to the actor or its
+ * thread. Thread: any, not a worker. */
+bool trpi_system_held(trp_system *system, trp_ref actor, trpi_held_turn *ret_turn);
 
 #endif

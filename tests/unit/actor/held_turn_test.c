@@ -1,5 +1,7 @@
-/* held_turn_test.c - the type of the message that an actor handles, seen from another thread. */
+/* held_turn_test.c - the message that an actor handles and its thread, seen from another one. */
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/unit/actor/stage.h"
 
@@ -7,6 +9,7 @@ enum { LOOKS = 60, TURN_STEPS = 20000 };
 
 static _Atomic bool let_go, stop;
 static _Atomic uint32_t handled;
+static _Atomic int holder; /* the kernel's id of the thread */
 
 static trp_err
 held_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -14,6 +17,7 @@ held_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)ctx;
     (void)state;
     if (trp_msg_is(msg, &trp_string_type)) {
+        atomic_store(&holder, (int)syscall(SYS_gettid));
         while (!atomic_load(&let_go)) {
         }
     }
@@ -41,27 +45,30 @@ mule_start(trp_system *system)
 static bool
 holds(trp_system *system, trp_ref ref, const char *name)
 {
-    char type[TRPI_HELD_TYPE_BYTES];
+    trpi_held_turn turn;
 
-    return trpi_system_held_type(system, ref, type) && strcmp(type, name) == 0;
+    return trpi_system_held(system, ref, &turn) && strcmp(turn.type, name) == 0;
 }
 
 static void
 an_actor_that_holds_its_thread_shows_the_type_of_its_message(void)
 {
     trp_system *system = stage_open();
-    char type[TRPI_HELD_TYPE_BYTES] = "x";
+    trpi_held_turn turn = { "x", 1 };
     trp_ref ref = mule_start(system), other = mule_start(system);
 
-    UNIT_FALSE(trpi_system_held_type(system, ref, type));
-    UNIT_TEXT(type, "");
+    UNIT_FALSE(trpi_system_held(system, ref, &turn));
+    UNIT_TEXT(turn.type, "");
+    UNIT_EQUAL(turn.thread, 0);
     trp_system_tell(system, ref, &trp_string_type, "hold", 4);
     UNIT_WAIT(holds(system, ref, "troupe.string"), 60000);
     UNIT_TRUE(holds(system, ref, "troupe.string")); /* again: a look changes nothing */
-    UNIT_FALSE(trpi_system_held_type(system, other, type));
-    UNIT_FALSE(trpi_system_held_type(system, TRP_REF_NONE, type));
+    UNIT_TRUE(trpi_system_held(system, ref, &turn));
+    UNIT_EQUAL(turn.thread, atomic_load(&holder));
+    UNIT_FALSE(trpi_system_held(system, other, &turn));
+    UNIT_FALSE(trpi_system_held(system, TRP_REF_NONE, &turn));
     atomic_store(&let_go, true);
-    UNIT_WAIT(!trpi_system_held_type(system, ref, type), 60000);
+    UNIT_WAIT(!trpi_system_held(system, ref, &turn), 60000);
     UNIT_EQUAL(atomic_load(&handled), 1);
     stage_close(system);
 }
@@ -96,7 +103,7 @@ messages_that_end_meanwhile_show_their_type_or_none(void)
 {
     trp_system *system = stage_open();
     target to = { system, mule_start(system) };
-    char type[TRPI_HELD_TYPE_BYTES];
+    trpi_held_turn turn;
     uint32_t seen = 0;
     pthread_t teller;
 
@@ -104,9 +111,10 @@ messages_that_end_meanwhile_show_their_type_or_none(void)
     atomic_store(&stop, false);
     UNIT_REQUIRE(pthread_create(&teller, NULL, tell_on, &to) == 0);
     for (uint64_t until = unit_now_ms() + 60000; seen < LOOKS && unit_now_ms() < until;) {
-        if (trpi_system_held_type(system, to.ref, type) && type[0] != '\0') {
+        if (trpi_system_held(system, to.ref, &turn) && turn.type[0] != '\0') {
             seen++;
-            UNIT_TRUE(strcmp(type, "troupe.string") == 0 || strcmp(type, "troupe.json") == 0);
+            UNIT_TRUE(strcmp(turn.type, "troupe.string") == 0 ||
+                      strcmp(turn.type, "troupe.json") == 0);
         }
     }
     atomic_store(&stop, true);
