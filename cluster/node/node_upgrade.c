@@ -27,6 +27,8 @@
 #define TROUPE_LIBDIR "/usr/local/lib"
 #endif
 #define KEPT_SHOWN_MAX 1000u
+#define TURN_WAIT_MS 1000u /* of an order, for the one before */
+#define TURN_LOOK_MS 5u
 
 typedef struct upgrading {
     trp_node *node;
@@ -272,14 +274,28 @@ actors_change(upgrading *u, const trpi_upgrade *upgrade)
     upgrade_answer(u, &sum);
 }
 
-/* node-upgrade-U2 */
-bool
-trpi_plugin_turn_take(trp_node *node, trpi_call *call)
+static bool
+turn_try(trp_node *node)
 {
     pthread_mutex_lock(&node->lock);
     bool taken = !node->is_upgrading;
     node->is_upgrading = true;
     pthread_mutex_unlock(&node->lock);
+    return taken;
+}
+
+/* node-upgrade-U2. An order that is answered gives its turn a moment later, and who has heard the
+ * answer may order the next one. */
+bool
+trpi_plugin_turn_take(trp_node *node, trpi_call *call)
+{
+    bool taken = turn_try(node);
+    for (uint32_t waited = 0; !taken && waited < TURN_WAIT_MS; waited += TURN_LOOK_MS) {
+        if (!trpi_call_pause(call, TURN_LOOK_MS)) {
+            break;
+        }
+        taken = turn_try(node);
+    }
     if (!taken) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
                               "nothing was changed: another upgrade or spawn of this node runs");
