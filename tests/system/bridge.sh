@@ -217,6 +217,8 @@ fi
 TROUPE_TIMEOUT=5s bridge_open held 7
 hears one_before_the_node_hangs held '"event":"ready"'
 kill -STOP "$node_pid"
+stands_still() { ! cat "/proc/$node_pid/task/"*/stat | grep -qv '^[0-9]* (.*) T '; } # each of its threads
+check the_node_hangs wait_until 60 stands_still
 exec 7>&-
 ends_with a_bridge_whose_node_hangs held 75
 has it_says_how_long_it_waited "the node has not ended the bridge in 5000 ms" "$work/held.err"
