@@ -104,17 +104,21 @@ if [ -z "$sanitizer" ] && command -v chromium >/dev/null && browser_begin; then
     must the_address_opens open "$address"
     sees it_is_live "document.querySelector('#link').innerText === 'Live'"
     sees the_key_is_out_of_the_address "location.hash === ''"
+    # UJ-44
     sees the_menu_has_all "document.querySelector('#demo').options.length === 6"
     must a_demo_is_chosen eval "(() => { document.querySelector('#demo').value = 'countdown'; document.querySelector('#threads').value = 7; })()"
+    # UJ-44
     press start_is_pressed_without_a_mouse start
+    # UJ-44
     sees seven_threads "document.querySelectorAll('#stage .thread').length === 7 && document.querySelectorAll('#bars li').length === 7"
     sees all_actors "document.querySelectorAll('#stage .actor').length === 34"
-    # UJ-44
     sees none_can_be_removed_yet "document.querySelector('#remove-task').disabled && !document.querySelector('#add-task').disabled"
+    # UJ-44
     press add_task_is_pressed_without_a_mouse add-task
     sees eight_threads "document.querySelectorAll('#stage .thread').length === 8 && document.querySelectorAll('#bars li').length === 8"
     sees the_trace_has_the_task "/ T \\[main\\] - task added: 8 threads/.test(document.querySelector('#lines').textContent)"
     press remove_task_is_pressed_without_a_mouse remove-task
+    # UJ-44
     sees seven_threads_again "document.querySelectorAll('#stage .thread').length === 7 && document.querySelector('#remove-task').disabled"
     # UJ-46
     sees threads_are_busy "document.querySelectorAll('#stage .thread.busy').length > 0 && document.querySelectorAll('#stage .actor.busy').length > 0"
@@ -138,9 +142,12 @@ if [ -z "$sanitizer" ] && command -v chromium >/dev/null && browser_begin; then
     sees start_waits_for_the_end "document.querySelector('#start').disabled && !document.querySelector('#stop').disabled"
     must the_place_of_the_first eval "window.before = document.querySelector('#stage .actor').getAttribute('cx') + document.querySelector('#stage .actor').getAttribute('fill')"
     must they_are_redistributed eval "document.querySelector('#redistribute').click()"
+    # UJ-44
     sees it_has_another_place_or_colour "document.querySelector('#stage .actor').getAttribute('cx') + document.querySelector('#stage .actor').getAttribute('fill') !== window.before"
     must they_become_transparent eval "document.querySelector('#transparent').click()"
+    # UJ-44
     sees they_are "getComputedStyle(document.querySelector('#stage .actor')).fillOpacity === '0.35'"
+    # UJ-44
     press stop_is_pressed stop
     sees it_has_stopped_there "/stopped/.test(document.querySelector('#which').innerText) && !document.querySelector('#start').disabled"
     # UJ-44

@@ -159,7 +159,7 @@ a_stopped_run_ends_and_another_may_begin(void)
     demo_close();
 }
 
-/* Its steps are over: it is stopped. */
+/* UJ-44. Its steps are over: it is stopped. */
 static void
 the_steps_end_a_run(void)
 {

@@ -277,7 +277,7 @@ door_upgrade_before(const char *begins, const char *too_late)
     return NULL;
 }
 
-/* fsm-change-C2 */
+/* FSM-1, fsm-change-C2 */
 static void
 a_time_limit_that_runs_goes_on(void)
 {
@@ -318,7 +318,7 @@ a_state_with_another_name_is_found_by_the_older_one(void)
 
 /* ---- what does not --------------------------------------------------------------------------- */
 
-/* The older code goes on, and once it is in another state it can change. */
+/* FSM-1. The older code goes on, and once it is in another state it can change. */
 static void
 a_state_that_the_newer_table_lacks_keeps_the_older_code(void)
 {
