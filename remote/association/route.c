@@ -232,7 +232,8 @@ last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
     uint32_t fields_count = 0;
     bool raw = serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
     bool plain = raw || serializer == &trpi_serializer_text;
-    bool many = (trpi_agreed_features(&route->peer->agreed) & TRPI_FEATURE_MANY) != 0 &&
+    uint32_t features = trpi_agreed_features(&route->peer->agreed);
+    bool many = (features & TRPI_FEATURE_MANY) != 0 &&
                 /* features are those of the present incarnation */
                 route->uid != 0 && trpi_peer_seems_active_as(route->peer, route->uid) &&
                 map->third_count == 0;
@@ -244,6 +245,8 @@ last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
     batch->last.from_slot = msg->priv_from_slot;
     batch->last.from_generation = msg->priv_from_generation;
     batch->last.from_node = msg->priv_from_node_flags & 0xffffffu; /* without a trailer */
+    batch->last.from_mask =
+        (features & TRPI_FEATURE_TRACE) != 0 ? 0xffffffu | TRPI_MSG_TRAILER : 0xffffffu;
     batch->last.sender_code = flags & TRPI_MESSAGE_SENDER_MASK;
     batch->last.many_at = SIZE_MAX;
 }

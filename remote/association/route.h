@@ -43,7 +43,7 @@ trpi_route_is_like_last(const trpi_batch *batch, const trp_type *type, const trp
            batch->last.to_generation == msg->priv_to_generation &&
            batch->last.from_slot == msg->priv_from_slot &&
            batch->last.from_generation == msg->priv_from_generation &&
-           batch->last.from_node == (msg->priv_from_node_flags & (0xffffffu | TRPI_MSG_TRAILER));
+           batch->last.from_node == (msg->priv_from_node_flags & batch->last.from_mask);
 }
 
 /* ---- traced.c ---- */

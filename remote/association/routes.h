@@ -23,6 +23,9 @@ typedef struct trpi_batch {
         uint16_t serializer_id;
         uint32_t to_slot, to_generation, from_slot, from_generation, from_node;
         uint8_t sender_code;
+        /* what of a message's node and flags must equal from_node: for a peer that takes traces,
+         * that it has no trailer */
+        uint32_t from_mask;
         size_t many_at; /* its MANY frame in frames; SIZE_MAX: it has none */
     } last;
 } trpi_batch;

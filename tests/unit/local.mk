@@ -262,6 +262,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/deployment_refusal_test.c \
 	tests/unit/remote/deployment_test.c \
 	tests/unit/remote/done_test.c \
+	tests/unit/remote/earlier_peer_test.c \
 	tests/unit/remote/envelope_test.c \
 	tests/unit/remote/topic_envelope_test.c \
 	tests/unit/remote/events_test.c \
@@ -320,6 +321,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/downing_test.c \
 	tests/unit/cluster/exclusive_test.c \
 	tests/unit/cluster/forecast_test.c \
+	tests/unit/cluster/drained_test.c \
 	tests/unit/cluster/entity_cache_test.c \
 	tests/unit/cluster/entity_keep_test.c \
 	tests/unit/cluster/entity_remember_test.c \

@@ -56,14 +56,16 @@ lines_with(struct host *h, const char *text, const char *behind, uint32_t *ret_f
     return count;
 }
 
+/* wire_minor: of the version that it speaks; 0: the newest. */
 static inline void
-host_open(struct host *h)
+host_open_as(struct host *h, uint32_t wire_minor)
 {
     trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
     /* patient: a machine that stands still for seconds breaks no link, and loses no message */
     trpi_remote_options remote_options = { .driver = getenv("TROUPE_REMOTE_DRIVER"),
                                            .bind_port = -1,
-                                           .link_pause_ms = 60000 };
+                                           .link_pause_ms = 60000,
+                                           .wire_minor = wire_minor };
     memset(h, 0, sizeof *h);
     pthread_mutex_init(&h->lines_lock, NULL);
     system_options.workers = 1;
@@ -72,6 +74,12 @@ host_open(struct host *h)
     UNIT_REQUIRE(trp_system_new("test", &system_options, &h->system) == TRP_OK);
     UNIT_REQUIRE(trpi_remote_start(h->system, &remote_options, &h->remote) == TRP_OK);
     (void)trpi_address_format(trpi_remote_address(h->remote), h->address, sizeof h->address);
+}
+
+static inline void
+host_open(struct host *h)
+{
+    host_open_as(h, 0);
 }
 
 /* With the role worker. seed: an address, "self", NULL: none yet. */

@@ -2,6 +2,7 @@
 #include "cluster/engine/marks.h"
 #include "base/hash.h"
 #include "tests/unit/cluster/mesh.h"
+#include "tests/unit/golden.h"
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
@@ -266,7 +267,32 @@ what_a_peer_says_is_bounded(void)
     mesh_free(m);
 }
 
+/* Frames of the gossip channel that minor version 5 added. */
+static void
+golden_write(FILE *file)
+{
+    trpi_vclock_entry entries[2] = { { 0x0102030405060708, 1 }, { 0x1112131415161718, 4 } };
+    trpi_frame frame = {
+        .kind = TRPI_FRAME_MARKS, .to_uid = 102, .ttl = 2, .clock = entries, .clock_count = 2
+    };
+    trpi_buffer bytes = { 0 };
+    UNIT_EQUAL(trpi_frame_encode(&frame, NULL, &bytes), TRP_OK);
+    fprintf(file, "marks ");
+    for (size_t i = 0; i < bytes.count; i++) {
+        fprintf(file, "%02x", bytes.data[i]);
+    }
+    fprintf(file, "\n");
+    trpi_buffer_fini(&bytes);
+}
+
+static void
+the_bytes_of_marks_are_those_of_the_golden_file(void)
+{
+    (void)unit_golden("gossip-1.5.txt", golden_write);
+}
+
 UNIT_BEGIN("marks")
+UNIT(the_bytes_of_marks_are_those_of_the_golden_file)
 UNIT(a_counter_only_rises)
 UNIT(a_set_holds_as_many_as_a_view)
 UNIT(merges_in_any_order_are_equal)
