@@ -224,14 +224,7 @@ problem_add(void *arg, const trpi_sharding_status *status)
 {
     struct listing *listing = arg;
     char text[TRPI_SHARDING_WAITS_BYTES + 160];
-    if (listing->ok && status->why[0] != '\0') {
-        (void)snprintf(text, sizeof text, "entities of %s are refused: %s", status->type,
-                       status->why);
-        listing->ok = cJSON_AddItemToArray(listing->list, cJSON_CreateString(text));
-    }
-    if (listing->ok && status->waits_count > 0 && status->waits_ms >= HANGS_MS) {
-        (void)snprintf(text, sizeof text, "shards of %s wait for %" PRIu64 " s: %s", status->type,
-                       status->waits_ms / 1000, status->waits);
+    if (listing->ok && trpi_sharding_problem(status, HANGS_MS, text, sizeof text)) {
         listing->ok = cJSON_AddItemToArray(listing->list, cJSON_CreateString(text));
     }
 }

@@ -2,7 +2,7 @@
  *
  * Shape.   As doctor.c: each check judges facts. Differences between members are looked for among
  *          those that have told theirs; a member that has not is one case of `members`.
- * Tests.   tests/unit/node/doctor_test.c, tests/unit/node/doctor_node_test.c
+ * Tests.   tests/unit/node/doctor_test.c, tests/unit/node/doctor_node_test.c, doctor_hangs_test.c
  */
 #include "cluster/node/doctor_checks.h"
 
@@ -310,7 +310,9 @@ const trpi_doctor_check trpi_doctor_cluster_checks[] = {
       "downing strategy will do" },
     { "convergence", check_convergence,
       "troupe why names the members that have not seen the view" },
-    { "views", check_views, "troupe why there and here; both must receive gossip" },
+    { "views", check_views,
+      "troupe why there and here: one of them receives no gossip, or is stuck; if it lasts, start "
+      "that one again" },
     { "joining", check_joining, "start the members that are missing, or lower min-nr-of-members" },
     { "down", check_down, "it is removed once all others agree: troupe why" },
     { "drained", check_drained, "when the work on it is done: troupe undrain MEMBER" },
@@ -336,7 +338,9 @@ const trpi_doctor_check trpi_doctor_cluster_checks[] = {
     { "leave-timeout", check_leave_timeout,
       "raise cluster.leave-timeout, and TimeoutStopSec= of the unit with it" },
     { "hand-overs", check_hand_overs, "troupe singleton says which member it waits for" },
-    { "shards", check_shards, "troupe shards says what they wait for" },
+    { "shards", check_shards,
+      "troupe shards says what they wait for; if nothing, troupe doctor on the coordinator's "
+      "host" },
 };
 const size_t trpi_doctor_cluster_checks_count =
     sizeof trpi_doctor_cluster_checks / sizeof trpi_doctor_cluster_checks[0];

@@ -1,7 +1,7 @@
 /* doctor_look.c - the doctor's facts that a node knows by itself: its view, its links, its
  * configuration, its actors.
  *
- * Tests.   tests/unit/node/doctor_node_test.c, tests/unit/node/doctor_causes_test.c
+ * Tests.   tests/unit/node/doctor_node_test.c, doctor_causes_test.c, doctor_hangs_test.c
  */
 #include "cluster/node/doctor_look.h"
 
@@ -116,12 +116,9 @@ static void
 shards_look(void *arg, const trpi_sharding_status *status)
 {
     trpi_doctor_facts *facts = arg;
-    if (status->why[0] != '\0') {
-        trpi_doctor_case(&facts->shards, "entities of %s are refused: %s", status->type,
-                         status->why);
-    } else if (status->waits_count > 0 && status->waits_ms >= HANGS_MS) {
-        trpi_doctor_case(&facts->shards, "shards of %s wait for %" PRIu64 " s: %s", status->type,
-                         status->waits_ms / 1000, status->waits);
+    char text[TRPI_SHARDING_WAITS_BYTES + 160];
+    if (trpi_sharding_problem(status, HANGS_MS, text, sizeof text)) {
+        trpi_doctor_case(&facts->shards, "%s", text);
     }
 }
 

@@ -1,7 +1,7 @@
 /* keeper_look.c - what a node knows of the shards of each type, for status and the command line.
  *
  * Threads. Any; the keeper's lock is held meanwhile, a call of the listener included.
- * Tests.   tests/sim/entities_test.c, tests/system/cli_fake.sh
+ * Tests.   tests/sim/entities_test.c, tests/system/cli_fake.sh, tests/unit/node/doctor_hangs_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -132,6 +132,9 @@ type_look(const trpi_keeper *keeper, const trpi_keeper_type *type, trpi_sharding
         address_write(&node, status.coordinator);
     }
     status.registered = registered;
+    uint64_t since_ms = 0;
+    status.homeless_count = trpi_region_core_homeless(type->core, &since_ms);
+    status.homeless_ms = status.homeless_count > 0 ? age_ms(keeper, since_ms) : 0;
     if (type->coordinator != NULL && trpi_coordinator_is_active(type->coordinator)) {
         status.coordinates = true;
         status.ready = trpi_coordinator_is_ready(type->coordinator);
@@ -158,6 +161,28 @@ trpi_sharding_each(trp_system *system, trpi_sharding_each_fn fn, void *arg)
         type_look(keeper, type, fn, arg);
     }
     pthread_mutex_unlock(&keeper->lock);
+}
+
+bool
+trpi_sharding_problem(const trpi_sharding_status *status, uint64_t least_ms, char *text,
+                      size_t bytes)
+{
+    if (status->why[0] != '\0') {
+        (void)snprintf(text, bytes, "entities of %s are refused: %s", status->type, status->why);
+    } else if (status->waits_count > 0 && status->waits_ms >= least_ms) {
+        (void)snprintf(text, bytes, "shards of %s wait for %llu s: %s", status->type,
+                       (unsigned long long)status->waits_ms / 1000, status->waits);
+    } else if (status->homeless_count > 0 && status->homeless_ms >= least_ms) {
+        bool known = status->coordinator[0] != '\0';
+        (void)snprintf(
+            text, bytes, "messages for %u shards of %s wait on this node for %llu s: %s%s",
+            status->homeless_count, status->type, (unsigned long long)status->homeless_ms / 1000,
+            known ? status->coordinator : "no member coordinates the type",
+            known ? ", which coordinates the type, has given them no home" : "");
+    } else {
+        return false;
+    }
+    return true;
 }
 
 trp_err

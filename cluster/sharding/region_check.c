@@ -107,6 +107,20 @@ trpi_region_core_hosted(const trpi_region_core *core)
     return core->hosted;
 }
 
+uint32_t
+trpi_region_core_homeless(const trpi_region_core *core, uint64_t *ret_since_ms)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < core->settings.shards; i++) {
+        const trpi_region_shard *shard = &core->shards[i];
+        if (shard->wanted && shard->place == TRPI_SHARD_PLACE_UNKNOWN &&
+            (count++ == 0 || shard->wanted_ms < *ret_since_ms)) {
+            *ret_since_ms = shard->wanted_ms;
+        }
+    }
+    return count;
+}
+
 bool
 trpi_region_core_coordinator(const trpi_region_core *core, trpi_node_id *ret_node,
                              trpi_shard_term *ret_term, bool *ret_registered)

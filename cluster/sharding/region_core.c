@@ -524,13 +524,22 @@ start_type(trpi_region_core *core, const trpi_region_event *event)
 }
 
 static void
+shard_want(const trpi_region_core *core, trpi_region_shard *shard, bool wanted)
+{
+    if (wanted && !shard->wanted) {
+        shard->wanted_ms = core->now_ms;
+    }
+    shard->wanted = wanted;
+}
+
+static void
 take_returned(trpi_region_core *core, uint32_t number, uint64_t epoch)
 {
     trpi_region_shard *shard = &core->shards[number];
     if (shard->place == TRPI_SHARD_PLACE_AWAY && shard->epoch == epoch) {
         trpi_region_unroute(core, number, false);
     } else if (shard->place == TRPI_SHARD_PLACE_UNKNOWN) {
-        shard->wanted = true;
+        shard_want(core, shard, true);
     }
 }
 
@@ -544,9 +553,10 @@ take_shard_event(trpi_region_core *core, const trpi_region_event *event)
     shard = &core->shards[event->shard];
     switch (event->kind) {
     case TRPI_REGION_WANTED:
-        shard->wanted = shard->place == TRPI_SHARD_PLACE_UNKNOWN ||
-                        shard->place == TRPI_SHARD_PLACE_STOPPING ||
-                        shard->place == TRPI_SHARD_PLACE_OPENING;
+        shard_want(core, shard,
+                   shard->place == TRPI_SHARD_PLACE_UNKNOWN ||
+                       shard->place == TRPI_SHARD_PLACE_STOPPING ||
+                       shard->place == TRPI_SHARD_PLACE_OPENING);
         break;
     case TRPI_REGION_IDLE:
         shard->wanted = false;

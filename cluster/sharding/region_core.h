@@ -162,6 +162,9 @@ typedef struct trpi_region_shard_info {
 bool trpi_region_core_shard(const trpi_region_core *core, uint32_t shard,
                             trpi_region_shard_info *ret_info);
 uint32_t trpi_region_core_hosted(const trpi_region_core *core); /* shards here, in any place */
+/* Return the number of shards with messages that wait, since no coordinator has named their home.
+ * *ret_since_ms: of the oldest one, set only then. */
+uint32_t trpi_region_core_homeless(const trpi_region_core *core, uint64_t *ret_since_ms);
 /* The coordinator that it obeys; false: it knows none. registered: it has taken HOSTS. */
 bool trpi_region_core_coordinator(const trpi_region_core *core, trpi_node_id *ret_node,
                                   trpi_shard_term *ret_term, bool *ret_registered);

@@ -14,6 +14,7 @@ typedef struct trpi_region_shard {
     uint64_t begun_epoch; /* fencing: BEGUN is to be sent; 0: it is not */
     uint64_t since_ms;    /* of place */
     uint64_t asked_ms;    /* GET was sent last; 0: never */
+    uint64_t wanted_ms;   /* wanted: since when */
     uint64_t fence_since_ms, fence_sent_ms;
     uint32_t node;  /* AWAY: slot */
     uint32_t fence; /* slot whose fence is waited for; NONE */

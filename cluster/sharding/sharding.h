@@ -42,7 +42,13 @@ typedef struct trpi_sharding_status {    /* of one type, as this node knows it *
     uint32_t waits_count; /* coordinates: what it waits for; the oldest as a sentence */
     uint64_t waits_ms;
     char waits[TRPI_SHARDING_WAITS_BYTES];
+    uint32_t homeless_count; /* shards with messages that wait here for a home, and for how long */
+    uint64_t homeless_ms;
 } trpi_sharding_status;
+/* Write what keeps entities of the type from their messages, when it has lasted for least_ms.
+ * false: nothing does. Thread: any. */
+bool trpi_sharding_problem(const trpi_sharding_status *status, uint64_t least_ms, char *text,
+                           size_t bytes);
 typedef void (*trpi_sharding_each_fn)(void *arg, const trpi_sharding_status *status);
 /* Call fn for each type that this node has heard of. Thread: any; holds a lock meanwhile. */
 void trpi_sharding_each(trp_system *system, trpi_sharding_each_fn fn, void *arg);

@@ -75,6 +75,17 @@ has an_event_is_there '"id":"l7","number":1,'
 expect an_unknown_id_is_said 68 "$troupe" journal show nobody
 expect stats_count 0 "$troupe" journal stats
 has stats_count_ids "ids           $writers"
+# A node whose server is away: doctor and status name it until the server is back.
+background env -u TROUPE_PERSISTENCE_POSTGRES_SCHEMA "$troupe" node --port 0 --seed self --socket "$work/node.sock" 2>"$work/node.log"
+node() { "$troupe" --socket "$work/node.sock" "$@"; }
+journal_found() { node doctor >"$work/found" 2>/dev/null; grep -qE "^ $1 +journal +$2" "$work/found"; } # LEVEL TEXT
+has_problem() { node status 2>/dev/null | grep -qF 'the journal (postgres) is away'; }
+check doctor_finds_the_journal_open wait_until 60 journal_found ok 'the journal is open'
+postgres_kill
+check doctor_names_a_journal_that_is_away wait_until 60 journal_found FAIL 'the journal is away'
+check status_names_it_too wait_until 60 has_problem
+postgres_start
+check doctor_finds_it_open_again wait_until 60 journal_found ok 'the journal is open'
 # From a directory of LMDB to PostgreSQL and back: events, tags, snapshots, numbers and epochs are the same.
 journal_backup "$work/moved"
 of_lmdb() { TROUPE_PERSISTENCE_JOURNAL=lmdb TROUPE_PERSISTENCE_LMDB_DIR=$work/$1 "$troupe" journal "$2"; }

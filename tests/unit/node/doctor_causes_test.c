@@ -1,14 +1,16 @@
 /* doctor_causes_test.c - findings of real nodes about their links, their protection and their
  * actors: each cause is made, named, mended and gone. The others: doctor_node_test.c. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include <troupe/persistence.h>
+
 #include "base/alloc.h"
 #include "cluster/node/cert.h"
-#include "persistence/persistence.h"
 #include "tests/unit/node/doctor_ask.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -368,38 +370,179 @@ an_actor_that_waits_for_its_supervisor_is_named(void)
 
 /* ---- persistence ----------------------------------------------------------------------------- */
 
-static atomic_int journal_state;
+#ifdef HAVE_LMDB
+static _Atomic int stored, rejected;
 
-/* As after an fsync that has failed, or while its server is away: the lowest figure it has. */
-static void
-health_told(void *arg, trp_journal_health *ret_health)
+typedef struct ledger {
+    trp_persistent_state persistent; /* the first member */
+} ledger;
+
+static trp_err
+ledger_stored(trp_ctx *ctx, void *state, const trp_msg *event, void *arg)
 {
-    (void)arg;
-    ret_health->state = (trp_journal_state)atomic_load(&journal_state);
-    if (ret_health->state != TRP_JOURNAL_OPEN) {
-        snprintf(ret_health->why, sizeof ret_health->why, "fsync has failed (EIO)");
+    (void)ctx, (void)state, (void)event, (void)arg;
+    atomic_fetch_add(&stored, 1);
+    return TRP_OK;
+}
+
+static trp_err
+ledger_command(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    return trp_persist(ctx, &trp_string_type, trp_msg_payload(msg), trp_msg_bytes(msg),
+                       ledger_stored, NULL);
+}
+
+static trp_err
+ledger_event(trp_ctx *ctx, void *state, const trp_msg *event)
+{
+    (void)ctx, (void)state, (void)event;
+    return TRP_OK;
+}
+
+static trp_err
+ledger_rejected(trp_ctx *ctx, void *state, const trp_msg *event, trp_err err, const char *why)
+{
+    (void)ctx, (void)state, (void)event, (void)err, (void)why;
+    atomic_fetch_add(&rejected, 1);
+    return TRP_OK;
+}
+
+static void
+ledger_failed(trp_ctx *ctx, void *state, const trp_msg *event, trp_err err, const char *why)
+{
+    (void)ledger_rejected(ctx, state, event, err, why);
+}
+
+static trp_persistent ledger_behaviour =
+    TRP_PERSISTENT_INIT("ledger", ledger, ledger_command, ledger_event);
+
+static trp_node *
+with_ledger(const char *dir, const char *size_max, trp_ref *ret_ref)
+{
+    char at[300];
+    const char *one[] = { "cluster.seed-nodes=self", "persistence.journal=lmdb", at, size_max,
+                          NULL };
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    snprintf(at, sizeof at, "persistence.lmdb.dir=%s/%s", directory_of(), dir);
+    trp_node *node = up_with("one", one);
+    ledger_behaviour.rejected = ledger_rejected;
+    ledger_behaviour.failed = ledger_failed;
+    options.name = "ledger";
+    atomic_store(&stored, 0);
+    atomic_store(&rejected, 0);
+    UNIT_EQUAL(
+        trp_system_spawn(trp_node_system(node), &ledger_behaviour.behaviour, &options, ret_ref),
+        TRP_OK);
+    return node;
+}
+
+/* Tell it an event, and wait until that is stored or is not. */
+static void
+ledger_tell(trp_node *node, trp_ref ref, size_t bytes)
+{
+    static char text[20000];
+    int before = atomic_load(&stored) + atomic_load(&rejected);
+    memset(text, 'x', sizeof text);
+    UNIT_REQUIRE(bytes <= sizeof text);
+    trp_system_tell(trp_node_system(node), ref, &trp_string_type, text, (uint32_t)bytes);
+    UNIT_WAIT(atomic_load(&stored) + atomic_load(&rejected) > before, 60000);
+}
+
+static bool
+has_problem(const trp_node *node, const char *text)
+{
+    cJSON *reply = control_ask(trp_node_control_path(node), "{\"cmd\":\"status\"}");
+    const cJSON *problem;
+    bool has = false;
+    cJSON_ArrayForEach(problem, cJSON_GetObjectItem(reply, "problems"))
+    {
+        has = has || strstr(cJSON_GetStringValue(problem), text) != NULL;
+    }
+    cJSON_Delete(reply);
+    return has;
+}
+
+static void
+ledger_remove(const char *dir)
+{
+    static const char *const files[] = { "/data.mdb", "/lock.mdb", "" };
+    char path[300];
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s%s", directory_of(), dir, files[i]);
+        (void)remove(path);
     }
 }
 
+/* It is filled, and has room again when persistence.lmdb.size-max is raised. */
 static void
-a_journal_that_takes_no_events_is_named(void)
+a_journal_that_is_full_is_named(void)
 {
-    const char *one[] = { "cluster.seed-nodes=self", "persistence.journal=memory", NULL };
-    trp_node *node = up_with("one", one);
-    const trp_journal_driver *journal = trpi_persistence_journal(trp_node_system(node));
-    UNIT_REQUIRE(journal != NULL);
+    static const char *const text = "it may take 1048576 bytes; raise persistence.lmdb.size-max";
+    trp_ref ref;
+    trp_node *node = with_ledger("full", "persistence.lmdb.size-max=1MiB", &ref);
     UNIT_TRUE(says(node, "journal", "ok", "the journal is open"));
-    void (*health)(void *, trp_journal_health *) = journal->health;
-    ((trp_journal_driver *)(uintptr_t)journal)->health = health_told;
-    atomic_store(&journal_state, TRP_JOURNAL_READ_ONLY);
-    UNIT_TRUE(says(node, "journal", "fail", "the journal is read-only: fsync has failed (EIO)"));
-    atomic_store(&journal_state, TRP_JOURNAL_AWAY);
-    UNIT_TRUE(says(node, "journal", "fail", "the journal is away"));
-    atomic_store(&journal_state, TRP_JOURNAL_OPEN);
-    UNIT_TRUE(says(node, "journal", "ok", "the journal is open"));
-    ((trp_journal_driver *)(uintptr_t)journal)->health = health;
+    UNIT_FALSE(has_problem(node, "journal"));
+    for (int i = 0; i < 1000 && atomic_load(&rejected) == 0; i++) {
+        ledger_tell(node, ref, 20000);
+    }
+    UNIT_TRUE(says(node, "journal", "fail", "the journal refuses changes: the journal "));
+    UNIT_TRUE(says(node, "journal", "fail", text));
+    UNIT_TRUE(has_problem(node, "the journal (lmdb) refuses changes: "));
+    UNIT_TRUE(has_problem(node, text));
     trp_node_close(node);
+    node = with_ledger("full", "persistence.lmdb.size-max=16MiB", &ref);
+    ledger_tell(node, ref, 20000);
+    UNIT_EQUAL(atomic_load(&rejected), 0);
+    UNIT_TRUE(says(node, "journal", "ok", "the journal is open"));
+    UNIT_FALSE(has_problem(node, "journal"));
+    trp_node_close(node);
+    ledger_remove("full");
 }
+
+/* Put a device on which no write succeeds in the place of the journal's file. */
+static void
+disk_break(void)
+{
+    char link[64], target[512];
+    int broken = 0, full = open("/dev/full", O_RDWR | O_CLOEXEC);
+    UNIT_REQUIRE(full >= 0);
+    for (int fd = 3; fd < 1024; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t bytes = readlink(link, target, sizeof target - 1);
+        target[bytes > 0 ? bytes : 0] = '\0';
+        if (strstr(target, "/broken/data.mdb") != NULL) {
+            UNIT_EQUAL(dup2(full, fd), fd);
+            broken++;
+        }
+    }
+    UNIT_TRUE(broken > 0);
+    (void)close(full);
+}
+
+/* A write that has failed: what the disk has is not known, so the node is started again. */
+static void
+a_journal_on_a_broken_disk_is_named(void)
+{
+    trp_ref ref;
+    trp_node *node = with_ledger("broken", "persistence.lmdb.size-max=16MiB", &ref);
+    ledger_tell(node, ref, 10);
+    UNIT_EQUAL(atomic_load(&stored), 1);
+    disk_break();
+    ledger_tell(node, ref, 10);
+    UNIT_EQUAL(atomic_load(&stored), 1);
+    UNIT_TRUE(says(node, "journal", "fail", "the journal is read-only: "));
+    UNIT_TRUE(says(node, "journal", "fail", "since a commit has failed: No space left on device"));
+    UNIT_TRUE(has_problem(node, "the journal (lmdb) is read-only"));
+    trp_node_close(node);
+    node = with_ledger("broken", "persistence.lmdb.size-max=16MiB", &ref);
+    ledger_tell(node, ref, 10);
+    UNIT_EQUAL(atomic_load(&stored), 1);
+    UNIT_TRUE(says(node, "journal", "ok", "the journal is open"));
+    trp_node_close(node);
+    ledger_remove("broken");
+}
+#endif
 
 UNIT_BEGIN("doctor_causes")
 UNIT(a_member_that_waits_for_others_is_named)
@@ -410,5 +553,8 @@ UNIT(members_of_another_version_are_named)
 UNIT(certificates_that_end_soon_are_named)
 UNIT(a_node_without_protection_is_named)
 UNIT(an_actor_that_waits_for_its_supervisor_is_named)
-UNIT(a_journal_that_takes_no_events_is_named)
+#ifdef HAVE_LMDB
+UNIT(a_journal_that_is_full_is_named)
+UNIT(a_journal_on_a_broken_disk_is_named)
+#endif
 UNIT_END
