@@ -301,10 +301,10 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     teller_state *s = state;
     (void)msg;
-    /* Tellers that are far ahead make few ends, and each moves a long mailbox. */
+    /* Tellers that are far ahead make few ends, and each moves a long mailbox. They look again
+     * after a while, since who tells itself at once takes the entities' turns. */
     if (s->value > AHEAD_MAX + atomic_load(&ids[s->number].handled) / TELLERS) {
-        trp_tell(ctx, trp_self(ctx), &go_type, NULL, 0);
-        return TRP_OK;
+        return trp_timer_once(ctx, 1, 1, &go_type, NULL, 0);
     }
     for (uint32_t i = 0; i < BURST; i++) {
         s->value++;
