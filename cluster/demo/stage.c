@@ -6,8 +6,8 @@
  * Shape.   sent() --> waiting, link from-to --> turn_begin() --> busy --> turn_end()
  *          step(), once a second: rates, shares, backlog, snapshots.
  * Must hold.
- *   stage-S1  accepted = completed + waiting + busy.                      (stage_check)
- *   stage-S2  The links of an actor as receiver are its waiting messages. (stage_check)
+ *   stage-S1  accepted = completed + waiting + busy.                      (counts_check)
+ *   stage-S2  The links of an actor as receiver are its waiting messages. (stage_check, turn_check)
  *   stage-S3  A run of any length has at most TRPI_STAGE_SNAPSHOTS_MAX snapshots, evenly apart:
  *       when there is no room, each second one is dropped, and they are taken half as often.
  *                                                                         (snapshot_take)
@@ -77,28 +77,49 @@ struct trpi_stage {
 _Static_assert(SENDERS <= 256, "a sender is a byte of a link");
 
 static bool
+links_of_are_right(const trpi_stage *stage, uint32_t to)
+{
+    uint32_t of = 0;
+    for (uint32_t from = 0; from < SENDERS; from++) {
+        of += stage->links[from][to];
+    }
+    return of == stage->actors[to].waiting;
+}
+
+static bool
 links_are_right(const trpi_stage *stage)
 {
     uint32_t waiting = 0;
     for (uint32_t to = 0; to < stage->figures.actors; to++) {
-        uint32_t of = 0;
-        for (uint32_t from = 0; from < SENDERS; from++) {
-            of += stage->links[from][to];
-        }
-        waiting += of;
-        if (of != stage->actors[to].waiting) {
+        if (!links_of_are_right(stage, to)) {
             return false;
         }
+        waiting += stage->actors[to].waiting;
     }
     return waiting == stage->figures.waiting;
 }
 
 static void
-stage_check(const trpi_stage *stage)
+counts_check(const trpi_stage *stage)
 {
     const trpi_stage_figures *f = &stage->figures;
     trpi_assert(f->accepted == f->completed + f->waiting + f->busy); /* stage-S1 */
-    trpi_assert_slow(links_are_right(stage));                        /* stage-S2 */
+}
+
+static void
+stage_check(const trpi_stage *stage)
+{
+    counts_check(stage);
+    trpi_assert_slow(links_are_right(stage)); /* stage-S2 */
+}
+
+/* After a turn: the links of its actor, and at every 16th those of all, which are 40,000. */
+static void
+turn_check(const trpi_stage *stage, uint32_t actor)
+{
+    counts_check(stage);
+    trpi_assert_slow(links_of_are_right(stage, actor)); /* stage-S2 */
+    trpi_assert_slow(stage->figures.completed % 16 != 0 || links_are_right(stage));
 }
 
 trp_err
@@ -225,11 +246,12 @@ trpi_stage_turn_end(trpi_stage *stage, uint32_t thread, uint64_t now_ns)
     stage_thread *of = &stage->threads[thread];
     trpi_assert(of->actor < stage->figures.actors && stage->figures.busy > 0);
     busy_count(of, now_ns);
-    stage->actors[of->actor].thread = TRPI_STAGE_NOBODY;
+    uint32_t actor = of->actor;
+    stage->actors[actor].thread = TRPI_STAGE_NOBODY;
     of->actor = TRPI_STAGE_NOBODY;
     stage->figures.busy--;
     stage->figures.completed++;
-    stage_check(stage);
+    turn_check(stage, actor);
     pthread_mutex_unlock(&stage->lock);
 }
 
