@@ -9,6 +9,14 @@
 #include <CUnit/CUnit.h>
 #include <CUnit/TestRun.h>
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +70,36 @@ test_wanted(int count, char **names, const char *name)
     return count == 0;
 }
 
+/* With TROUPE_ONE_THREAD, which the suites of tests/unit/one_thread get since the thread sanitizer
+ * does not see them, a thread that begins, also in a child, ends its process: by a signal without a
+ * handler, since libc blocks all of them meanwhile. A process may begin. */
+static void
+one_thread_only(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        /* its flags are in memory, which a filter cannot read: libc takes clone then */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof filter / sizeof filter[0], filter };
+
+    if (getenv("TROUPE_ONE_THREAD") == NULL) {
+        return;
+    }
+    printf("one thread: SIGSYS for who starts another; tests/unit/one_thread has this suite\n");
+    fflush(stdout);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        perror("threads are not looked for: seccomp"); /* a container may refuse it */
+    }
+}
+
 static void
 test_report(const char *suite, const char *name)
 {
@@ -95,6 +133,7 @@ suite_run(const unit_suite *suite, int count, char **names)
         return 1;
     }
     CU_set_error_action(CUEA_IGNORE);
+    one_thread_only();
     for (size_t i = 0; i < suite->count; i++) {
         const unit_test *test = &suite->tests[i];
         CU_pTest cu_test;
