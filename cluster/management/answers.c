@@ -206,6 +206,18 @@ answer_copy(cJSON *reply, const char *key, trpi_management_answer *ret_answer)
     answer_set(ret_answer, 200, json, true);
 }
 
+/* A trace without a hop is none, as for `troupe trace ID`. */
+static void
+answer_trace(cJSON *reply, trpi_management_answer *ret_answer)
+{
+    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "hops")) == 0) {
+        trpi_management_answer_error(ret_answer, 404, "no-such-trace",
+                                     "no member has kept hops of this trace");
+        return;
+    }
+    answer_copy(reply, NULL, ret_answer);
+}
+
 static void
 answer_metrics(const cJSON *reply, bool openmetrics, trpi_management_answer *ret_answer)
 {
@@ -261,6 +273,9 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
         node = node_of(reply);
         answer_message(ret_answer, plan->verb, node != NULL ? node : plan->subject);
         return;
+    case TRPI_MANAGEMENT_CLUSTER_CHANGE:
+        answer_message(ret_answer, "Preparing", "for full cluster shutdown"); /* Akka's words */
+        return;
     case TRPI_MANAGEMENT_METRICS:
         answer_metrics(reply, plan->openmetrics, ret_answer);
         return;
@@ -282,6 +297,8 @@ answer_ok(const trpi_management_plan *plan, cJSON *reply, trpi_management_answer
         answer_copy(reply, NULL, ret_answer);
         return;
     case TRPI_MANAGEMENT_TRACE:
+        answer_trace(reply, ret_answer);
+        return;
     case TRPI_MANAGEMENT_DEADLETTERS:
     case TRPI_MANAGEMENT_EVENTS: /* stream.c: what it begins with */
         answer_copy(reply, NULL, ret_answer);

@@ -48,6 +48,10 @@ static const trpi_management_route routes[] = {
       "The member leaves the cluster.", NULL, "" },
     { TRPI_MANAGEMENT_MEMBER_CHANGE, "PUT", "/cluster/members/{address}", TRPI_MANAGEMENT_WRITE,
       "The member leaves (operation=Leave), or is marked Down (operation=Down).", "operation", "" },
+    { TRPI_MANAGEMENT_CLUSTER_CHANGE, "PUT", "/cluster", TRPI_MANAGEMENT_WRITE,
+      "All members are told that the whole cluster ends (operation=Prepare-for-full-shutdown): for "
+      "five minutes one that ends hands over no work. None is ended.",
+      "operation", "" },
     { TRPI_MANAGEMENT_ACTORS, "GET", "/actors", TRPI_MANAGEMENT_PROTECTED,
       "The actors of this node below a path.", NULL, "path depth" },
     { TRPI_MANAGEMENT_CONFIG, "GET", "/config", TRPI_MANAGEMENT_PROTECTED,
@@ -166,6 +170,8 @@ methods_of(const char *path)
         return "GET, HEAD";
     case 2:
         return "POST";
+    case 4:
+        return "PUT";
     case 1 | 2:
         return "GET, HEAD, POST";
     default:
@@ -301,6 +307,24 @@ change_make(trpi_management_plan *plan, const trpi_management_request *request)
     } else {
         plan_refuse(plan, 400, "bad-operation", "operation is one of Leave, Down");
     }
+}
+
+static void
+cluster_change_make(trpi_management_plan *plan, const trpi_management_request *request)
+{
+    char operation[TRPI_MANAGEMENT_FIELD_BYTES_MAX];
+    if (!field_take(plan, request, "operation", operation)) {
+        return;
+    }
+    if (strcasecmp(operation, "prepare-for-full-shutdown") != 0) {
+        plan_refuse(plan, 400, "bad-operation", "operation is Prepare-for-full-shutdown");
+        return;
+    }
+    cJSON *command = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(command, "cmd", "shutdown") &&
+              trpi_json_add_bool(command, "prepare", true) &&
+              trpi_json_add_bool(command, "everywhere", true);
+    command_set(plan, command, ok);
 }
 
 static void
@@ -491,6 +515,9 @@ command_make(const trpi_management_policy *policy, trpi_management_plan *plan,
         return;
     case TRPI_MANAGEMENT_MEMBER_CHANGE:
         change_make(plan, request);
+        return;
+    case TRPI_MANAGEMENT_CLUSTER_CHANGE:
+        cluster_change_make(plan, request);
         return;
     case TRPI_MANAGEMENT_ACTORS:
         actors_make(plan, request);

@@ -91,7 +91,7 @@ is_carried(const trpi_control_request *request)
            request->command == TRPI_CONTROL_DOCTOR ||
            (request->command == TRPI_CONTROL_TRACE && request->local &&
             strcmp(request->action, "show") == 0) ||
-           (request->command == TRPI_CONTROL_SHUTDOWN && request->prepare);
+           (request->command == TRPI_CONTROL_SHUTDOWN && request->prepare && !request->everywhere);
 }
 
 static void

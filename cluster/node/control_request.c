@@ -353,6 +353,7 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
                   { "dead", &request->dead },
                   { "snapshot", &request->snapshot },
                   { "prepare", &request->prepare },
+                  { "everywhere", &request->everywhere },
                   { "local", &request->local },
                   { "allMembers", &request->all_members },
                   { "rebalance", &request->rebalance },
@@ -362,6 +363,9 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     }
     if (err == TRP_OK) {
         err = number_take(json, "depth", 1000, &request->depth, refusal);
+    }
+    if (err == TRP_OK && request->command == TRPI_CONTROL_SHUTDOWN) {
+        err = number_take(json, "keepMs", TRPI_CONTROL_TIMEOUT_MS_MAX, &request->keep_ms, refusal);
     }
     if (err == TRP_OK && request->command == TRPI_CONTROL_PING) {
         err = text_take(json, "target", &request->path, refusal);

@@ -74,6 +74,8 @@ typedef struct trpi_control_request {
     bool cautious;       /* down: refuse where two clusters may be left */
     bool dead;           /* down: the operator says that they are stopped */
     bool prepare;        /* shutdown: only note that the whole cluster ends */
+    bool everywhere;     /* shutdown, prepare: on every member */
+    uint32_t keep_ms;    /* shutdown, prepare: for so long at least */
     bool local;          /* reach, doctor, trace, shards: of this node alone */
     bool all_members;    /* status, why, peers, doctor: the answers of every member */
     bool rebalance;      /* shards: of the type */

@@ -7,8 +7,11 @@
  *          Then the others are ordered to leave, all at one time; this node is the last.
  *          The ordering node may fail meanwhile. The others then drop the preparation after its
  *          time: a node that goes on, and ends later, hands over its work.
+ *          Akka Management's Prepare-for-full-shutdown is the first half alone, for longer: whoever
+ *          asked ends the nodes himself.
  * Tests.   tests/system/shutdown.sh, tests/unit/node/node_end_test.c
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +20,7 @@
 #include "pattern/pattern.h"
 
 #define PREPARE_MS 2000u /* for one member to answer, at most */
+#define KEEP_MS 300000u  /* a preparation is kept whose nodes are ended from outside */
 
 /* How long after this request the order to leave may come: each member is prepared before the first
  * one is ordered. */
@@ -32,15 +36,16 @@ mark_ms(trp_node *node)
 }
 
 void
-trpi_node_prepare_end(trp_node *node)
+trpi_node_prepare_end(trp_node *node, uint32_t keep_ms)
 {
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
-    uint64_t until_ns = now_ns + mark_ms(node) * 1000000u;
+    uint64_t mark = mark_ms(node), kept_ms = keep_ms > mark ? keep_ms : mark;
+    uint64_t until_ns = now_ns + kept_ms * 1000000u;
     pthread_mutex_lock(&node->lock);
     bool first = now_ns >= node->cluster_ends_ns;
     node->cluster_ends_ns = until_ns;
     pthread_mutex_unlock(&node->lock);
-    trpi_singletons_cluster_ends(node->system, mark_ms(node));
+    trpi_singletons_cluster_ends(node->system, kept_ms);
     if (first) {
         trp_system_log(node->system, TRP_LOG_INFO, "node", "the whole cluster is being shut down");
         trpi_node_events_cluster_ends(node);
@@ -72,15 +77,19 @@ prepare_ms(const trpi_call *call, size_t members)
     return share_ms < PREPARE_MS ? (uint32_t)share_ms : PREPARE_MS;
 }
 
-/* Prepare one other member. One that cannot be prepared leaves like any other. */
-static void
-member_prepare(trp_node *node, trpi_call *call, const char *member, uint32_t limit_ms)
+/* Prepare one other member. One that cannot be prepared leaves like any other. keep_ms: as in
+ * trpi_node_prepare_end(). */
+static bool
+member_prepare(trp_node *node, trpi_call *call, const char *member, uint32_t limit_ms,
+               uint32_t keep_ms)
 {
     char text[128];
     cJSON *reply = NULL;
     trpi_address address;
     (void)snprintf(text, sizeof text,
-                   "{\"v\":1,\"cmd\":\"shutdown\",\"prepare\":true,\"timeoutMs\":%u}", PREPARE_MS);
+                   "{\"v\":1,\"cmd\":\"shutdown\",\"prepare\":true,\"keepMs\":%" PRIu32
+                   ",\"timeoutMs\":%u}",
+                   keep_ms, PREPARE_MS);
     trp_err err = trpi_address_parse(member, &address, NULL, NULL);
     if (err == TRP_OK) {
         err = trpi_carry_ask(node->carry, &address, text, limit_ms, call, &reply);
@@ -91,6 +100,7 @@ member_prepare(trp_node *node, trpi_call *call, const char *member, uint32_t lim
                        told ? "%s is prepared for the shutdown"
                             : "%s could not be prepared for the shutdown",
                        member);
+    return told;
 }
 
 /* Return the first unreachable member, which would keep the others from leaving; "": none. */
@@ -138,7 +148,7 @@ order_all(trp_node *node, trpi_call *call, const trpi_view *view)
     uint32_t limit_ms = prepare_ms(call, view->count);
     for (size_t i = 0; i < view->count; i++) {
         if (!view->members[i].m.self) {
-            member_prepare(node, call, view->members[i].m.address, limit_ms);
+            (void)member_prepare(node, call, view->members[i].m.address, limit_ms, 0);
         }
     }
     err = trpi_call_wanted(call);
@@ -146,7 +156,7 @@ order_all(trp_node *node, trpi_call *call, const trpi_view *view)
         return err; /* the prepared ones drop it after a while (trpi_node_prepare_end) */
     }
     trpi_call_go_on(call); /* a part of the cluster must not stay */
-    trpi_node_prepare_end(node);
+    trpi_node_prepare_end(node, 0);
     for (size_t i = 0; i < view->count && err == TRP_OK; i++) {
         if (!view->members[i].m.self) {
             err = trp_cluster_leave(node->system, view->members[i].m.address);
@@ -223,16 +233,50 @@ shutdown_answer(trpi_call *call, cJSON *reply)
     trpi_call_answer(call, reply);
 }
 
+/* Prepare all members, this one last; none is ended. */
+static void
+serve_prepare_all(trp_node *node, trpi_call *call, const trpi_view *view)
+{
+    uint32_t limit_ms = prepare_ms(call, view->count);
+    const char *missed = NULL;
+    size_t missed_count = 0;
+    cJSON *reply = plan_make(node, call, view);
+    if (reply == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < view->count; i++) {
+        const char *member = view->members[i].m.address;
+        if (!view->members[i].m.self && !member_prepare(node, call, member, limit_ms, KEEP_MS)) {
+            missed = missed_count++ == 0 ? member : missed;
+        }
+    }
+    trpi_node_prepare_end(node, KEEP_MS);
+    if (missed == NULL) {
+        shutdown_answer(call, reply);
+        return;
+    }
+    cJSON_Delete(reply);
+    trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, "troupe shutdown",
+                          "%zu members could not be prepared, such as %s: they hand over their "
+                          "work when they end; the others are prepared",
+                          missed_count, missed);
+}
+
 void
 trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
 {
     trpi_view view;
-    if (call->request.prepare) {
-        trpi_node_prepare_end(node);
+    if (call->request.prepare && !call->request.everywhere) {
+        trpi_node_prepare_end(node, call->request.keep_ms);
         shutdown_answer(call, trpi_call_reply());
         return;
     }
     if (!trpi_view_take_for(node, call, &view)) {
+        return;
+    }
+    if (call->request.prepare) {
+        serve_prepare_all(node, call, &view);
+        trpi_view_fini(&view);
         return;
     }
     cJSON *reply = plan_make(node, call, &view);
@@ -252,8 +296,8 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
     if (!call->request.dry_run) {
         trpi_call_confirm(call);
         bool gone = !call->request.wait || ends_wait(node, call, false);
-        if (gone) {                      /* else this node stays, and can report the problem */
-            trpi_node_prepare_end(node); /* the others may have used up the time */
+        if (gone) {                         /* else this node stays, and can report the problem */
+            trpi_node_prepare_end(node, 0); /* the others may have used up the time */
             trp_node_leave(node);
         }
         if (!gone || (call->request.wait && !ends_wait(node, call, true))) {

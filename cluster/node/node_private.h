@@ -269,8 +269,9 @@ void trpi_node_serve_down(trp_node *node, trpi_call *call);
 void trpi_node_refuse_end(trp_node *node, trpi_call *call, trp_node_end end);
 /* control_shutdown.c */
 void trpi_node_serve_shutdown(trp_node *node, trpi_call *call);
-/* Note that the whole cluster ends: the reason of this node's shutdown, if it begins soon. */
-void trpi_node_prepare_end(trp_node *node);
+/* Note that the whole cluster ends: the reason of this node's shutdown, if it begins soon: within
+ * keep_ms, and at least within the time that an order for all takes to come. */
+void trpi_node_prepare_end(trp_node *node, uint32_t keep_ms);
 /* Is this node's end, if it begins now, that of the whole cluster? */
 bool trpi_node_ends_with_all(trp_node *node);
 /* control_events.c: turns the cluster's events into objects for the streams. */

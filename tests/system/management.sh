@@ -143,6 +143,8 @@ is a_trace_needs_a_credential "$(code "$url/trace/4bf92f3577b34da6a3ce929d0e0e47
 is the_trace_is_read_by_its_id "$(read_trace 4bf92f3577b34da6a3ce929d0e0e4736)" 200
 has the_trace_has_its_id '"traceId":"4bf92f3577b34da6a3ce929d0e0e4736"'
 has the_trace_has_the_actor '/user/echo"'
+is an_unknown_trace_is_404 "$(read_trace 4bf92f3577b34da6a3ce929d0e0e4737)" 404
+has it_is_called_no_such_trace '"error":"no-such-trace"'
 is a_trace_id_has_32_digits "$(read_trace 4bf9)" 400
 has the_form_of_an_id_is_told "is no trace id: 32 digits of 0-9a-f"
 parent=00-5bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
@@ -256,6 +258,15 @@ check the_fourth_joins wait_until 60 joined 2
 other=$(get "$four_url/cluster/members" && sed -n 's/.*"selfNode":"\([^"]*\)".*/\1/p' "$work/out")
 peers_series() { get "$three_url/metrics" && [ "$(grep -c "peer=\"$other\"" "$work/out")" -eq 8 ]; }
 check a_peer_has_eight_series wait_until 60 peers_series
+prepare() { code -H "$writer" -X PUT -d "operation=$1" "$three_url/cluster/"; }
+is another_operation_on_all_is_400 "$(prepare Down)" 400
+is the_end_of_all_is_prepared "$(prepare Prepare-for-full-shutdown)" 200
+is it_answers_in_akkas_words "$(cat "$work/out")" '{"message":"Preparing for full cluster shutdown"}'
+for log in three four; do
+    check "${log}_is_prepared" wait_until 60 grep -q 'the whole cluster is being shut down' "$work/$log.log"
+done
+has the_preparation_is_in_the_audit 'order=prepare-shutdown on=all-members' "$work/three.log"
+check nobody_ends_by_it joined 2
 is leave_is_ordered "$(code -H "$writer" -X PUT -d operation=leave "$three_url/cluster/members/$other")" 200
 is leave_answers_in_akkas_words "$(cat "$work/out")" "{\"message\":\"Leaving $other\"}"
 ended the_fourth_leaves "$four" 0

@@ -58,8 +58,15 @@ orders_are_answered_in_akkas_words(void)
              "{\"error\":\"no-such-type\",\"message\":\"type t\"}");
     answered(TRPI_MANAGEMENT_DEADLETTERS, "", "{\"ok\":true,\"total\":1,\"next\":\"1\"}", 200,
              "{\"total\":1,\"next\":\"1\"}");
-    answered(TRPI_MANAGEMENT_TRACE, "", "{\"ok\":true,\"traceId\":\"4b\",\"hops\":[]}", 200,
-             "{\"traceId\":\"4b\",\"hops\":[]}");
+    answered(TRPI_MANAGEMENT_TRACE, "", "{\"ok\":true,\"traceId\":\"4b\",\"hops\":[{}]}", 200,
+             "{\"traceId\":\"4b\",\"hops\":[{}]}");
+    answered(TRPI_MANAGEMENT_TRACE, "", "{\"ok\":true,\"traceId\":\"4b\",\"hops\":[]}", 404,
+             "{\"error\":\"no-such-trace\",\"message\":\"no member has kept hops of this trace\"}");
+    answered(TRPI_MANAGEMENT_CLUSTER_CHANGE, "", "{\"ok\":true,\"node\":\"a\"}", 200,
+             "{\"message\":\"Preparing for full cluster shutdown\"}");
+    answered(TRPI_MANAGEMENT_CLUSTER_CHANGE, "",
+             "{\"ok\":false,\"exit\":1,\"error\":\"b is away\"}", 409,
+             "{\"error\":\"refused\",\"message\":\"b is away\"}");
     answered(TRPI_MANAGEMENT_TRACE, "",
              "{\"ok\":false,\"exit\":64,\"error\":\"'x' is no trace id\"}", 400,
              "{\"error\":\"bad-request\",\"message\":\"'x' is no trace id\"}");

@@ -71,7 +71,8 @@ what_is_not_served_is_refused_by_its_kind(void)
 {
     UNIT_EQUAL(plain("GET", "/dashboar", "not-found"), 404);
     UNIT_EQUAL(plain("GET", "/dashboard/other.js", "not-found"), 404);
-    UNIT_EQUAL(plain("GET", "/cluster", "not-found"), 404);
+    UNIT_EQUAL(plain("GET", "/clusters", "not-found"), 404);
+    UNIT_EQUAL(plain("GET", "/cluster", "PUT"), 405);
     UNIT_EQUAL(plain("GET", "/cluster/membersx", "not-found"), 404);
     UNIT_EQUAL(plain("GET", "/cluster/members//", "not-found"), 404);
     UNIT_EQUAL(plain("GET", "/cluster/members/:/", "{\"cmd\":\"member-status\",\"member\":\":\"}"),
@@ -107,6 +108,32 @@ writes_need_a_writer_and_reads_of_secrets_a_reader(void)
     request = request_make("GET", "/config");
     request.authorization = "Bearer " READER_TOKEN;
     UNIT_EQUAL(status_of(&policy, &request, "{\"cmd\":\"config\"}"), 0);
+}
+
+/* As Akka Management has it: all members are prepared, none is ended. */
+static void
+the_end_of_all_is_prepared_by_a_writer(void)
+{
+    static const char prepare[] = "{\"cmd\":\"shutdown\",\"prepare\":true,\"everywhere\":true}";
+    trpi_management_policy policy = policy_make();
+    trpi_management_request request = request_make("PUT", "/cluster/");
+    request.content_type = "application/x-www-form-urlencoded";
+    static const char operation[] = "operation=Prepare-for-full-shutdown",
+                      other[] = "operation=Down";
+    request.body = (const uint8_t *)operation;
+    request.body_bytes = strlen(operation);
+    UNIT_EQUAL(status_of(&policy, &request, "no-credential"), 401);
+    request.authorization = "Bearer " READER_TOKEN;
+    UNIT_EQUAL(status_of(&policy, &request, "not-a-writer"), 403);
+    request.authorization = "Bearer " WRITER_TOKEN;
+    UNIT_EQUAL(status_of(&policy, &request, prepare), 0);
+    request.path = "/cluster";
+    UNIT_EQUAL(status_of(&policy, &request, prepare), 0);
+    request.body = (const uint8_t *)other;
+    request.body_bytes = strlen(other);
+    UNIT_EQUAL(status_of(&policy, &request, "bad-operation"), 400);
+    policy.read_only = true;
+    UNIT_EQUAL(status_of(&policy, &request, "read-only"), 404);
 }
 
 static void
@@ -333,6 +360,7 @@ UNIT(reads_become_questions_to_the_node)
 UNIT(an_address_in_a_path_may_have_lost_a_slash)
 UNIT(what_is_not_served_is_refused_by_its_kind)
 UNIT(writes_need_a_writer_and_reads_of_secrets_a_reader)
+UNIT(the_end_of_all_is_prepared_by_a_writer)
 UNIT(dead_letters_need_a_reader_and_take_numbers)
 UNIT(a_trace_is_asked_by_its_id)
 UNIT(beyond_loopback_nothing_is_open)

@@ -182,7 +182,7 @@ an_end_of_all_that_was_given_up_is_none(void)
         trp_node_end end;
         UNIT_FALSE(trpi_node_ends_with_all(node));
         uint64_t before_ms = unit_now_ms();
-        trpi_node_prepare_end(node);
+        trpi_node_prepare_end(node, 0);
         bool marked = trpi_node_ends_with_all(node);
         /* or its time is over; whole milliseconds of two clocks */
         UNIT_TRUE(marked || (given_up && unit_now_ms() - before_ms >= 299));
