@@ -200,6 +200,8 @@ int trpi_cli_address_check(const char *text); /* 0, or 64: no PROTOCOL://SYSTEM@
 /* client.c. Connect, to the same node as before; 0, or the exit code, with the attempts printed.
  * 75: it does not accept. */
 int trpi_cli_connect(trpi_cli *cli);
+/* Return the control socket that was named; NULL: the node is to be looked for. */
+const char *trpi_cli_socket_of(const trpi_cli *cli);
 /* Close before a pause, since the node closes an idle connection. The next call connects again. */
 void trpi_cli_disconnect(trpi_cli *cli);
 /* {"v":1,"cmd":cmd,"timeoutMs":...}; NULL: out of memory. */

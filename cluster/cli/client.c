@@ -123,6 +123,15 @@ connect_found(trpi_cli *cli, uint32_t timeout_ms)
     }
 }
 
+/* A system that the command line names goes before a socket that the environment names. */
+const char *
+trpi_cli_socket_of(const trpi_cli *cli)
+{
+    bool from_env = (cli->from_env & TRPI_CLI_BIT(SOCKET)) != 0;
+    bool named = trpi_cli_has(cli, TRPI_CLI_SYSTEM) && (cli->from_env & TRPI_CLI_BIT(SYSTEM)) == 0;
+    return from_env && named ? NULL : trpi_cli_text(cli, TRPI_CLI_SOCKET);
+}
+
 int
 trpi_cli_connect(trpi_cli *cli)
 {
@@ -131,7 +140,7 @@ trpi_cli_connect(trpi_cli *cli)
     }
     uint32_t timeout_ms = cli->timeout_ms > 0 ? cli->timeout_ms : TRPI_CTL_TIMEOUT_MS_DEFAULT;
     bool again = cli->path[0] != '\0'; /* to the same node */
-    const char *path = again ? cli->path : trpi_cli_text(cli, TRPI_CLI_SOCKET);
+    const char *path = again ? cli->path : trpi_cli_socket_of(cli);
     if (path == NULL) {
         return connect_found(cli, timeout_ms);
     }

@@ -364,7 +364,7 @@ is_impossible(const condition *c, const char *self_status)
 static trp_err
 wait_connect(trpi_cli *cli)
 {
-    const char *path = trpi_cli_text(cli, TRPI_CLI_SOCKET);
+    const char *path = trpi_cli_socket_of(cli);
     char dirs[TRPI_CTL_DIRS_MAX][TRPI_CTL_PATH_BYTES];
     trpi_ctl_found found = { 0 };
     size_t count = trpi_ctl_dirs(dirs);

@@ -66,9 +66,9 @@ report_write(trpi_cli *cli, FILE *file, const char *directory, time_t now)
     for (size_t i = 0; i < ASKED_COUNT; i++) {
         answer_add(cli, &archive, directory, asked[i]);
     }
-    return trpi_archive_end(&archive) && fflush(file) == 0 && fsync(fileno(file)) == 0
-               ? 0
-               : TRPI_CTL_EXIT_OUTPUT;
+    bool ok = trpi_archive_end(&archive) && fflush(file) == 0;
+    ok = ok && (file == stdout || fsync(fileno(file)) == 0);
+    return ok ? 0 : TRPI_CTL_EXIT_OUTPUT;
 }
 
 /* Make the file to write to, in place of one that was left behind. NULL: refused, *ret_code. */
@@ -93,6 +93,25 @@ part_open(const char *path, const char *part, int *ret_code)
     return file;
 }
 
+#define READ_IT "secrets are blanked and no payloads are in it; read it before you send it"
+
+/* -O -, as in: ssh HOST troupe report -O - >report.tar.gz */
+static int
+report_pass(trpi_cli *cli, const char *directory, time_t now)
+{
+    if (isatty(STDOUT_FILENO)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "the report is an archive, and stdout is a terminal: direct it to a "
+                             "file");
+    }
+    int code = report_write(cli, stdout, directory, now);
+    if (code == TRPI_CTL_EXIT_OUTPUT) {
+        return trpi_cli_fail(code, "stdout: %s", strerror(errno));
+    }
+    trpi_cli_note(cli, READ_IT);
+    return code;
+}
+
 int
 trpi_cli_run_report(trpi_cli *cli)
 {
@@ -106,6 +125,9 @@ trpi_cli_run_report(trpi_cli *cli)
         return code;
     }
     directory_name(directory, now);
+    if (given != NULL && strcmp(given, "-") == 0) {
+        return report_pass(cli, directory, now);
+    }
     (void)snprintf(path, sizeof path, "%s%s", given != NULL ? given : directory,
                    given != NULL ? "" : ".tar.gz");
     (void)snprintf(part, sizeof part, "%s.part", path);
@@ -126,6 +148,6 @@ trpi_cli_run_report(trpi_cli *cli)
         return code;
     }
     (void)puts(path);
-    trpi_cli_note(cli, "secrets are blanked and no payloads are in it; read it before you send it");
+    trpi_cli_note(cli, READ_IT);
     return 0;
 }

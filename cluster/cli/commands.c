@@ -386,7 +386,9 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[--up] [--members N] [--role R=N]... [--gone MEMBER] [--converged]",
       .summary = "wait until all of these hold (default --up)",
       .text = "Also waits for a node that has not started yet. Exit 1: the condition can no longer "
-              "become true; 75: it did\nnot become true in time.\n",
+              "become true; 75: it did\nnot become true in time. MEMBER may be gone already, or "
+              "never have been one: "
+              "0, and stderr says so.\n",
       .flags = BIT(UP) | BIT(MEMBERS) | BIT(ROLE) | BIT(GONE) | BIT(CONVERGED),
       .timeout_ms = LONG,
       .run = trpi_cli_run_wait },

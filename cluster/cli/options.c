@@ -399,6 +399,23 @@ flags_check(const trpi_cli *cli)
     return 0;
 }
 
+/* A command speaks to one node: of the ways to name it the command line takes one. */
+static int
+ways_check(const trpi_cli *cli)
+{
+    static const trpi_cli_flag ways[][2] = { { TRPI_CLI_ENDPOINT, TRPI_CLI_SOCKET },
+                                             { TRPI_CLI_ENDPOINT, TRPI_CLI_SYSTEM },
+                                             { TRPI_CLI_ENDPOINT, TRPI_CLI_VIA },
+                                             { TRPI_CLI_VIA, TRPI_CLI_SOCKET } };
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        if (cli->flags[ways[i][0]].count > 0 && cli->flags[ways[i][1]].count > 0) {
+            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--%s and --%s name two nodes: give one",
+                                 trpi_cli_flags[ways[i][0]].name, trpi_cli_flags[ways[i][1]].name);
+        }
+    }
+    return 0;
+}
+
 static int
 arguments_check(const trpi_cli *cli)
 {
@@ -463,6 +480,7 @@ command_settle(trpi_cli *cli)
 {
     bool version = trpi_cli_has(cli, TRPI_CLI_VERSION), help = trpi_cli_has(cli, TRPI_CLI_HELP);
     int code = cli->command != NULL ? flags_check(cli) : 0;
+    code = code == 0 ? ways_check(cli) : code;
     if (code != 0 || (cli->command != NULL && (!version || help))) {
         return code;
     }

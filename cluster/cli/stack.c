@@ -7,7 +7,8 @@
  * Must hold.
  *   stack-T1  One thread is stopped, and goes on whatever happens: a child of this process traces
  *       it, and the kernel detaches when that child ends or crashes. So a reader of the output
- *       that does not read on keeps nothing stopped.                         (trpi_stack_take)
+ *       that does not read on keeps nothing stopped; nor does Ctrl-Z, since the child is in a
+ *       session of its own.                                                  (trpi_stack_take)
  *   stack-T2  A signal that arrives with the stop is given to the thread.        (thread_stop)
  * Limits.  STOP_MS for the thread to stop (one that waits for a disk in the kernel does not), then
  *          FRAMES_MS until the last frame is begun; TRPI_STACK_FRAMES_MAX frames; TAKE_MS in all.
@@ -28,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -238,10 +240,36 @@ thread_stop(pid_t thread, int *ret_signal)
     return true;
 }
 
+/* Return who traces the thread; 0: nobody, or it cannot be seen. */
+static int
+tracer_of(const trace *t)
+{
+    char path[64], line[256];
+    int tracer = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)t->pid, (int)t->thread);
+    FILE *status = fopen(path, "re");
+    while (status != NULL && fgets(line, sizeof line, status) != NULL) {
+        if (sscanf(line, "TracerPid: %d", &tracer) == 1) {
+            break;
+        }
+    }
+    if (status != NULL) {
+        (void)fclose(status);
+    }
+    return tracer;
+}
+
 static void
 refusal_write(const trace *t, char *why, size_t why_bytes)
 {
     char scope = '0';
+    int tracer = tracer_of(t);
+    if (tracer != 0) {
+        (void)snprintf(why, why_bytes,
+                       "process %d traces process %d already (ps -p %d): end that first", tracer,
+                       (int)t->pid, tracer);
+        return;
+    }
     int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         (void)!read(fd, &scope, 1);
@@ -250,6 +278,12 @@ refusal_write(const trace *t, char *why, size_t why_bytes)
     if (scope == '3') {
         (void)snprintf(why, why_bytes,
                        "this host lets no process be traced (kernel.yama.ptrace_scope is 3)");
+    } else if (geteuid() == 0) {
+        (void)snprintf(why, why_bytes,
+                       "root may not trace process %d here: the tool lacks CAP_SYS_PTRACE (in a "
+                       "container, add that capability), or the process is of an outer user "
+                       "namespace",
+                       (int)t->pid);
     } else {
         (void)snprintf(why, why_bytes,
                        "this user may not trace process %d%s: run it as root (sudo troupe doctor), "
@@ -397,6 +431,9 @@ trpi_stack_take(pid_t pid, int thread, trpi_stack *ret_stack, char *why, size_t 
     outcome *o = mmap(NULL, sizeof *o, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = o != MAP_FAILED ? fork() : -1;
     if (child == 0) {
+        /* stack-T1: what stops or ends this process must not keep a thread of the node stopped */
+        (void)setsid();
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         o->ok = stack_take(pid, thread, &o->stack, o->why, sizeof o->why);
         _exit(0);
     }

@@ -28,6 +28,10 @@
                 "member dryRun timeoutMs"),                                                        \
         FORWARD("GET", "status", OPEN, "The health of this node and its cluster.",                 \
                 "allMembers timeoutMs"),                                                           \
+        FORWARD("GET", "ready", OPEN, "Does this node take work? As `troupe check ready`.",        \
+                "timeoutMs"),                                                                      \
+        FORWARD("GET", "alive", OPEN, "Does this node do any work? As `troupe check alive`.",      \
+                "timeoutMs"),                                                                      \
         FORWARD("GET", "why", OPEN, "The causes that keep the members from agreeing.",             \
                 "allMembers timeoutMs"),                                                           \
         FORWARD("GET", "peers", OPEN, "The associations of this node.", "allMembers timeoutMs"),   \

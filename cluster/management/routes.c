@@ -457,6 +457,15 @@ plain_make(trpi_management_plan *plan, const char *name)
 }
 
 static void
+openapi_answer(trpi_management_plan *plan)
+{
+    plan->operation = 0;
+    plan->answer = (trpi_management_answer){ .status = 200,
+                                             .content_type = "application/json",
+                                             .body = trpi_management_openapi() };
+}
+
+static void
 command_make(const trpi_management_policy *policy, trpi_management_plan *plan,
              const trpi_management_request *request)
 {
@@ -526,10 +535,7 @@ command_make(const trpi_management_policy *policy, trpi_management_plan *plan,
         trpi_management_forward_make(plan, request, policy->request_ms);
         return;
     case TRPI_MANAGEMENT_OPENAPI:
-        plan->operation = 0;
-        plan->answer = (trpi_management_answer){ .status = 200,
-                                                 .content_type = "application/json",
-                                                 .body = trpi_management_openapi() };
+        openapi_answer(plan);
         return;
     }
 }

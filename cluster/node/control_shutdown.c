@@ -8,7 +8,7 @@
  *          The ordering node may fail meanwhile. The others then drop the preparation after its
  *          time: a node that goes on, and ends later, hands over its work.
  *          Akka Management's Prepare-for-full-shutdown is the first half alone, for longer: whoever
- *          asked ends the nodes himself.
+ *          asked ends the nodes.
  * Tests.   tests/system/shutdown.sh, tests/unit/node/node_end_test.c
  */
 #include <inttypes.h>

@@ -294,10 +294,11 @@ stuck_look(trp_node *node, const trp_live_thread *thread, const trpi_observed *s
         held->thread = turn.thread;
     }
     if (row != NULL && row->held_ns > 0) {
-        trpi_doctor_case(&facts->stuck,
-                         "%s (behaviour %s) has held a thread of dispatcher %s with %s for %.0f s",
-                         path, row->behaviour, thread->dispatcher, what,
-                         (double)row->held_ns / 1e9);
+        trpi_doctor_case(
+            &facts->stuck,
+            "%s (behaviour %s) has held a thread of dispatcher %s with %s for at least %.1f "
+            "s",
+            path, row->behaviour, thread->dispatcher, what, (double)row->held_ns / 1e9);
     } else {
         trpi_doctor_case(&facts->stuck,
                          "%s has held a thread of dispatcher %s with %s since it was looked at "

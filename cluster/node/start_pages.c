@@ -5,7 +5,8 @@
  *          them back only when memory is short. A node at rest needs about a third of them.
  * Must hold.
  *   start-pages-P1  Only mappings of files are dropped that cannot be written to and have no page
- *       of their own: so neither relocated code nor a debugger's breakpoints are lost.
+ *       of their own, in memory or in swap: so neither relocated code nor a debugger's breakpoints
+ *       are lost.
  * Tests.   tests/unit/node/start_pages_test.c, tests/system/idle.sh
  */
 #include "cluster/node/start_pages.h"
@@ -31,19 +32,25 @@ mapping_drop(const mapping *m)
     }
 }
 
-/* Each mapping is a line of place, modes, offset, device, inode and path, and lines of sizes. */
-static void
-mappings_drop(FILE *file)
+/* Each mapping is a line of place, modes, offset, device, inode and path, then lines of sizes, of
+ * which the last one is VmFlags. */
+void
+trpi_start_pages_drop_of(FILE *file)
 {
     char line[4608]; /* a path, and what stands before it */
     mapping m = { 0 };
+    unsigned long own_kib = 0;
     while (fgets(line, sizeof line, file) != NULL) {
         mapping next = { 0 };
-        unsigned long own_kib;
+        unsigned long kib;
         if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &next.first, &next.end, next.modes,
                    &next.inode) == 4) {
             m = next;
-        } else if (sscanf(line, "Anonymous: %lu", &own_kib) == 1 && own_kib == 0) {
+            own_kib = 0;
+        } else if (sscanf(line, "Anonymous: %lu", &kib) == 1 ||
+                   sscanf(line, "Swap: %lu", &kib) == 1) {
+            own_kib += kib;
+        } else if (strncmp(line, "VmFlags:", 8) == 0 && own_kib == 0) {
             mapping_drop(&m); /* start-pages-P1 */
         }
     }
@@ -55,7 +62,7 @@ trpi_start_pages_drop(void)
     FILE *file = fopen("/proc/self/smaps", "re");
     (void)malloc_trim(0);
     if (file != NULL) { /* else nothing is dropped */
-        mappings_drop(file);
+        trpi_start_pages_drop_of(file);
         (void)fclose(file);
     }
 }

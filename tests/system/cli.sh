@@ -56,6 +56,10 @@ expect config_verb 64 "$troupe" config shw
 has config_did_you_mean "did you mean 'show'?" "$work/err"
 expect system_from_the_environment 0 env TROUPE_SYSTEM=other "$troupe" config show system --origin
 has system_of_the_environment_is_told "# environment TROUPE_SYSTEM"
+expect a_system_goes_before_the_socket_of_the_environment 69 env TROUPE_SOCKET="$work/x.sock" "$troupe" --system nowhere members
+has the_system_is_looked_for "no node of system nowhere runs on this machine" "$work/err"
+expect a_node_is_named_in_one_way 64 "$troupe" --socket "$work/x.sock" --endpoint http://127.0.0.1:8558 members
+has the_two_ways_are_named "--endpoint and --socket name two nodes" "$work/err"
 expect unknown_flag 64 "$troupe" members --ouput json
 has did_you_mean_a_flag "did you mean '--output'?" "$work/err"
 expect abbreviated_flag_is_refused 64 "$troupe" members --outp json

@@ -277,6 +277,8 @@ expect report_over_a_link 64 good report -O "$work/link"
 expect report_does_not_wait_for_a_reader 74 timeout 60 "$troupe" --socket "$work/good.sock" report -O "$work/stuck.tar.gz"
 echo old >"$work/again.tar.gz.part"
 expect report_of_a_second_try 0 good report -O "$work/again.tar.gz"
+expect report_to_stdout 0 sh -c "'$troupe' --socket '$work/good.sock' report -O - | tar -tzf - | grep -q status.json"
+is report_leaves_no_file_of_that_name "$(find . -maxdepth 1 -name '-*')" ""
 expect report_without_a_node 69 "$troupe" --socket "$work/none.sock" report -O "$work/gone.tar.gz"
 is report_without_a_node_leaves_no_file "$(find "$work" -name 'gone*')" ""
 expect stop_needs_yes 64 good stop /user/a

@@ -69,6 +69,8 @@ check graph_dot wait_until 60 same graph
 check actor_table wait_until 60 same actor /user/echo
 check actor_json wait_until 60 same actor /user/echo -o json
 check check_versions wait_until 60 same check versions
+check check_ready wait_until 60 same check ready
+check check_alive wait_until 60 same check alive -o json
 check leave_dry_run wait_until 60 same leave "$two_address" --dry-run
 "$troupe" --socket "$work/one.sock" send /user/echo hello >/dev/null
 check a_letter_is_dead wait_until 60 sh -c "'$troupe' --socket '$work/one.sock' deadletters -o name | grep -q ."

@@ -234,7 +234,7 @@ read_only_refuses_every_write_as_not_there(void)
             writes++;
         }
     }
-    UNIT_EQUAL(writes, 8);
+    UNIT_EQUAL(writes, 9);
 }
 
 static void
