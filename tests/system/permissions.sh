@@ -48,6 +48,7 @@ word "trace start" "trace start --path /user/none" 'POST /control/trace {"action
 word "trace stop" "trace stop --path /user/none" 'POST /control/trace {"action":"stop","path":"/user/none"}'
 word "a message" "send /user/nobody x" "POST /actors/user/nobody text"
 word join "" "POST /cluster/members form"
+word "preparing a full shutdown" "shutdown --dry-run" "PUT /cluster/ form"
 word shutdown "shutdown --dry-run" "/control/shutdown"
 word "config reload" "config reload" "/control/reload"
 word drain "drain nobody:1" "/control/drain"
