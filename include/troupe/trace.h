@@ -7,7 +7,9 @@
  * of futures and of stored events, entities, topics, and messages to other nodes that announced the
  * feature. A message that is delivered again (trp_deliver, reliable proxies, controllers of
  * troupe/delivery.h, peek mailboxes) stays in its trace: each attempt has a span and a number. A
- * hop says what became of a message; the node where it ended keeps it in a ring.
+ * hop says what became of a message; the node where it ended keeps it in a ring. A message that is
+ * handled again, out of a stash, and a callback of its stored event have hops and spans of their
+ * own, below the handling before.
  *
  * A trace begins where the program says so (trp_tell_traced), with the context of a W3C
  * "traceparent" header, say; or at an actor that is sampled (trp_trace_sample, `troupe trace

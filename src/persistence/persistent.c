@@ -36,6 +36,7 @@ trpi_kept_unref(trpi_kept *kept)
 {
     if (kept != NULL && atomic_fetch_sub_explicit(&kept->refs, 1, memory_order_acq_rel) == 1) {
         trpi_msg_drop(kept->msg);
+        trpi_trail_free(kept->trail);
         trpi_free(kept);
     }
 }
@@ -93,6 +94,7 @@ stash_put(trp_ctx *ctx, trpi_persistent *p, const trp_msg *msg)
         return stash_refuse(ctx, p, msg, TRP_DEAD_NO_MEMORY);
     }
     trpi_msg_told_as(kept->msg, msg);
+    kept->trail = trpi_trail_keep();
     atomic_init(&kept->refs, 1);
     if (p->stash == NULL) {
         p->stash = kept;
@@ -130,7 +132,7 @@ block_end(void *arg) /* persistent-E4 */
         trpi_kept_unref(p->current);
     }
     while ((kept = stash_take(p)) != NULL) {
-        trp_msg *msg = kept->msg;
+        trp_msg *msg = trpi_trail_again(ctx, kept->trail, kept->msg);
 
         kept->msg = NULL;
         trpi_kept_unref(kept);
@@ -319,15 +321,11 @@ command_run(trp_ctx *ctx, trpi_persistent *p, const trp_msg *msg)
     if (behind != NULL) {
         behind->was_reached = true;
         behind->reached(ctx, behind->arg);
-        trpi_kept_unref(p->current);
-        p->current = NULL;
         return TRP_OK;
     }
     p->at = TRPI_AT_COMMAND;
     trp_err err = p->command(ctx, p->state, msg);
     p->at = TRPI_AT_NONE;
-    trpi_kept_unref(p->current);
-    p->current = NULL;
     if (err != TRP_OK && err != TRP_EUNHANDLED) {
         trpi_groups_drop(&p->fresh); /* persistent-E2 */
         return err;
@@ -336,22 +334,26 @@ command_run(trp_ctx *ctx, trpi_persistent *p, const trp_msg *msg)
     return err;
 }
 
-/* Run the command that is kept as p->current. */
+static void
+current_end(trpi_persistent *p)
+{
+    trpi_kept_unref(p->current);
+    p->current = NULL;
+}
+
+/* Run the command that is kept as p->current. On a jump it stays there, and ends with p. */
 static trp_err
 current_run(trp_ctx *ctx, void *arg)
 {
     trpi_persistent *p = arg;
-    trpi_kept *kept = p->current;
+    const trp_msg *msg = p->current->msg;
+    trp_err err = command_run(ctx, p, msg);
 
-    atomic_fetch_add_explicit(&kept->refs, 1, memory_order_relaxed); /* for this call */
-    trp_err err = command_run(ctx, p, kept->msg);
     if (err == TRP_EUNHANDLED) {
-        p->current = kept;
-        trp_unhandled_msg(ctx, kept->msg); /* may jump: current is freed by the next call */
-        p->current = NULL;
+        trp_unhandled_msg(ctx, msg);
         err = TRP_OK;
     }
-    trpi_kept_unref(kept);
+    current_end(p);
     return err;
 }
 
@@ -381,7 +383,7 @@ trpi_persistent_go_on(trp_ctx *ctx, trpi_persistent *p)
             break;
         }
         p->current = stash_take(p);
-        err = trpi_handle_as(ctx, p->current->msg, current_run, p);
+        err = trpi_handle_as(ctx, p->current->msg, p->current->trail, current_run, p);
         err = err == TRP_OK ? trpi_persistent_write(ctx, p) : err;
     }
     return err;
@@ -488,6 +490,7 @@ trp_persistent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return stash_put(ctx, p, msg);
     }
     trp_err err = command_run(ctx, p, msg);
+    current_end(p);
     if (err == TRP_OK || err == TRP_EUNHANDLED) {
         trp_err next = trpi_persistent_write(ctx, p);
 

@@ -55,8 +55,9 @@ void trpi_recovery_leave(trpi_persistence *persistence, trp_system *system,
 /* A command that is kept; shared with the groups that it persists, which any thread may free. */
 typedef struct trpi_kept {
     struct trpi_kept *next; /* of the stash */
-    _Atomic uint32_t refs;  /* acq_rel at the last one: it frees msg */
+    _Atomic uint32_t refs;  /* acq_rel at the last one: it frees msg and trail */
     trp_msg *msg;
+    trpi_trail *trail; /* of the handling that kept it; NULL: in no trace */
 } trpi_kept;
 void trpi_kept_unref(trpi_kept *kept); /* NULL is fine */
 
@@ -73,6 +74,7 @@ typedef struct trpi_group {
     trp_persisted_fn fn;
     void *arg;
     trpi_kept *kept;
+    trpi_trail *trail; /* of the handling that persisted; NULL: in no trace */
     trpi_buffer bytes; /* encoded events, and their tags */
     bool is_async;
     uint32_t count;

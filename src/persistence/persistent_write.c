@@ -38,6 +38,7 @@ trpi_group_free(trpi_group *group)
         trpi_msg_drop(group->events[i].msg);
     }
     trpi_kept_unref(group->kept);
+    trpi_trail_free(group->trail);
     trpi_buffer_fini(&group->bytes);
     trpi_free(group);
 }
@@ -201,6 +202,7 @@ group_persist(trp_ctx *ctx, const trp_event *events, uint32_t count, bool is_asy
         trpi_group_free(group);
         return err;
     }
+    group->trail = trpi_trail_keep();
     trpi_groups_put(&p->fresh, group);
     if (p->at == TRPI_AT_NONE) { /* the continuation of an ask: nothing of ours comes behind it */
         trpi_kept_unref(p->current);
@@ -365,8 +367,9 @@ group_call(trp_ctx *ctx, trpi_persistent *p, const trpi_group *group, const trp_
     }
     p->at = TRPI_AT_EVENT;
     p->current = group->kept; /* what it persists keeps the same command */
-    trp_err err = group->kept == NULL ? callback_run(ctx, &call)
-                                      : trpi_handle_as(ctx, group->kept->msg, callback_run, &call);
+    trp_err err = group->kept == NULL
+                      ? callback_run(ctx, &call)
+                      : trpi_handle_as(ctx, group->kept->msg, group->trail, callback_run, &call);
     if (group->kept == NULL) {
         trpi_kept_unref(p->current);
     }
@@ -381,11 +384,7 @@ group_call(trp_ctx *ctx, trpi_persistent *p, const trpi_group *group, const trp_
 void
 trpi_persistent_trace(const trpi_persistent *p, trp_trace *ret_trace)
 {
-    const trpi_group *group = p->applying;
-
-    if (group == NULL || group->kept == NULL || !trp_msg_trace(group->kept->msg, ret_trace)) {
-        *ret_trace = (trp_trace){ 0, 0, 0, 0, 0 };
-    }
+    trpi_trail_trace(p->applying == NULL ? NULL : p->applying->trail, ret_trace);
 }
 
 /* persistent-write-W3 */
@@ -458,8 +457,9 @@ group_reject(trp_ctx *ctx, trpi_persistent *p, trpi_flight *flight, trpi_group *
     } else {
         p->at = TRPI_AT_EVENT;
         p->current = group->kept;
-        err = group->kept == NULL ? rejected_run(ctx, flight)
-                                  : trpi_handle_as(ctx, group->kept->msg, rejected_run, flight);
+        err = group->kept == NULL
+                  ? rejected_run(ctx, flight)
+                  : trpi_handle_as(ctx, group->kept->msg, group->trail, rejected_run, flight);
         p->current = NULL;
     }
     if (err == TRP_OK) {

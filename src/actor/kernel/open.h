@@ -92,6 +92,11 @@ trpi_trail *trpi_trail_keep(void);
  * tells is part of no trace. Thread: any. */
 void trpi_trail_run(trp_system *system, const trpi_trail *trail, void (*fn)(void *arg), void *arg);
 void trpi_trail_free(trpi_trail *trail); /* NULL is fine */
+/* The trace and span of a trail. NULL: all zero. */
+void trpi_trail_trace(const trpi_trail *trail, trp_trace *ret_trace);
+/* Let msg, a copy of what was handled when the trail was kept, be handled again: below that, with a
+ * span of its own. Takes msg, returns it or what replaces it. */
+trp_msg *trpi_trail_again(trp_ctx *ctx, const trpi_trail *trail, trp_msg *msg);
 /* The trace that is carried at present, its span and attempt those of what is handled. None: all
  * zero. For messages that are told later, and perhaps again: trpi_in_attempt(). */
 void trpi_trail_get(const trp_ctx *ctx, trp_trace *ret_trace);

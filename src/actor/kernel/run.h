@@ -211,6 +211,14 @@ trp_msg *trpi_timed_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_typ
  * else the one or the other, or *room. */
 const trpi_trailer *trpi_trailer_join(const trpi_trailer *first, const trpi_trailer *second,
                                       trpi_trailer *room);
+/* The trailer of a handling that follows that of *first: below it, with a span of its own. */
+void trpi_trailer_below(trp_system *system, const trpi_trailer *first, trpi_trailer *ret_below);
+/* Let msg, a copy of what was handled as *first (NULL: in no trace), be handled again: in the same
+ * trace, below that handling, told now. Takes msg, returns it or what replaces it. */
+trp_msg *trpi_trailer_again(trp_ctx *ctx, const trpi_trailer *first, trp_msg *msg);
+/* The trailer of the handling of msg on behalf of one that was kept; in *room. NULL: none. */
+const trpi_trailer *trpi_trail_below(const trp_ctx *ctx, const trpi_trail *trail,
+                                     const trp_msg *msg, trpi_trailer *room);
 /* The handling of a message with a trailer: what it carries is carried on between the two, and the
  * hop of its trace is kept. A jump skips nothing of it: fn runs inside trpi_run_guarded(). */
 typedef struct trpi_handling {

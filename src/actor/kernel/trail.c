@@ -31,6 +31,7 @@ trpi_trail_keep(void)
     if (trail != NULL) {
         trail->trailer = *carried;
         trail->trailer.carries &= ~(uint64_t)(TRPI_CARRIES_INTERACTION | TRPI_CARRIES_ATTEMPT);
+        trail->trailer.sent_ns = trpi_world_mono_ns(ctx->system->world);
     }
     return trail;
 }
@@ -58,6 +59,33 @@ void
 trpi_trail_free(trpi_trail *trail)
 {
     trpi_free(trail);
+}
+
+void
+trpi_trail_trace(const trpi_trail *trail, trp_trace *ret_trace)
+{
+    *ret_trace = trail != NULL ? trail->trailer.trace : (trp_trace){ 0, 0, 0, 0, 0 };
+}
+
+trp_msg *
+trpi_trail_again(trp_ctx *ctx, const trpi_trail *trail, trp_msg *msg)
+{
+    return trail == NULL ? msg : trpi_trailer_again(ctx, &trail->trailer, msg);
+}
+
+const trpi_trailer *
+trpi_trail_below(const trp_ctx *ctx, const trpi_trail *trail, const trp_msg *msg,
+                 trpi_trailer *room)
+{
+    trpi_trailer both;
+    const trpi_trailer *first =
+        trpi_trailer_join(trail == NULL ? NULL : &trail->trailer, trpi_msg_trailer(msg), &both);
+
+    if (first == NULL) {
+        return NULL;
+    }
+    trpi_trailer_below(ctx->system, first, room); /* trailer-I2 */
+    return room;
 }
 
 void

@@ -9,6 +9,8 @@
  * Must hold.
  *   trailer-I1  carried is set only while one message is handled, and restored on every way out of
  *       that: such a message is always handled inside trpi_run_guarded().
+ *   trailer-I2  Each handling of a message has a span of its own: one that is handled again, out of
+ *       a stash for example, has it below the one before.
  * Tests.   tests/unit/actor/interaction_test.c, trace_test.c
  * Sources. A4J-10; HOW-09; docs/architecture.md#messages-and-types.
  */
@@ -52,11 +54,35 @@ trpi_trailer_pass(trp_ctx *ctx, trpi_trailer *ret_trailer)
     ret_trailer->sent_ns = trpi_world_mono_ns(ctx->system->world);
 }
 
+/* The place of the trailer of msg. */
+static trpi_trailer *
+trailer_of(trp_msg *msg)
+{
+    return (trpi_trailer *)(void *)((char *)msg + trpi_msg_trailer_at(msg));
+}
+
+/* Make room for a trailer behind msg, which has none. Takes msg, returns what replaces it; NULL:
+ * out of memory, and msg stays the caller's. */
+static trp_msg *
+room_make(trp_ctx *ctx, trp_msg *msg)
+{
+    trp_msg *trailed = trpi_block_new(ctx->cache, trpi_msg_trailer_at(msg) + TRPI_TRAILER_BYTES);
+    size_t bytes = (msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) != 0
+                       ? sizeof(trp_msg_priv_moved)
+                       : msg->priv_bytes;
+
+    if (trailed != NULL) {
+        memcpy(trailed, msg, TRPI_MSG_HEADER_BYTES + bytes);
+        trpi_block_free(ctx->cache, msg, TRPI_MSG_HEADER_BYTES + bytes); /* its payload has moved */
+        trailed->priv_from_node_flags |= TRPI_MSG_TRAILER;
+    }
+    return trailed;
+}
+
 trp_msg *
 trpi_trailer_put(trp_ctx *ctx, trp_msg *msg)
 {
     const trpi_trailer *carried = ctx->carried, *own = trpi_msg_traced(msg);
-    size_t bytes = trpi_msg_trailer_at(msg);
     trp_msg *trailed;
 
     if (carried == NULL || (carried->carries & TRPI_CARRIES_TRACE) == 0) {
@@ -64,21 +90,46 @@ trpi_trailer_put(trp_ctx *ctx, trp_msg *msg)
     }
     if ((msg->priv_from_node_flags & TRPI_MSG_TRAILER) != 0) {
         if (own != NULL && own->trace.span == carried->trace.span) { /* a copy of what is handled */
-            trpi_trailer_pass(ctx, (trpi_trailer *)(void *)((char *)msg + bytes));
+            trpi_trailer_pass(ctx, trailer_of(msg));
         }
         return msg;
     }
-    trailed = trpi_block_new(ctx->cache, bytes + TRPI_TRAILER_BYTES);
+    trailed = room_make(ctx, msg);
     if (trailed == NULL) {
         return msg;
     }
-    bytes = (msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) != 0 ? sizeof(trp_msg_priv_moved)
-                                                                        : msg->priv_bytes;
-    memcpy(trailed, msg, TRPI_MSG_HEADER_BYTES + bytes);
-    trpi_block_free(ctx->cache, msg, TRPI_MSG_HEADER_BYTES + bytes); /* its payload has moved */
-    trailed->priv_from_node_flags |= TRPI_MSG_TRAILER;
-    trpi_trailer_pass(ctx,
-                      (trpi_trailer *)(void *)((char *)trailed + trpi_msg_trailer_at(trailed)));
+    trpi_trailer_pass(ctx, trailer_of(trailed));
+    return trailed;
+}
+
+void
+trpi_trailer_below(trp_system *system, const trpi_trailer *first, trpi_trailer *ret_below)
+{
+    *ret_below = *first;
+    ret_below->carries &= ~(uint64_t)TRPI_CARRIES_ATTEMPT;
+    if ((first->carries & TRPI_CARRIES_TRACE) != 0) {
+        ret_below->parent = first->trace.span;
+        ret_below->trace.span = trpi_trace_span(system);
+        ret_below->net_ns = 0;
+    }
+}
+
+trp_msg *
+trpi_trailer_again(trp_ctx *ctx, const trpi_trailer *first, trp_msg *msg)
+{
+    trp_msg *trailed = msg;
+
+    if (first == NULL || (first->carries & TRPI_CARRIES_TRACE) == 0) {
+        return msg;
+    }
+    if ((msg->priv_from_node_flags & TRPI_MSG_TRAILER) == 0) { /* the actor is sampled */
+        trailed = room_make(ctx, msg);
+    }
+    if (trailed == NULL) {
+        return msg;
+    }
+    trpi_trailer_below(ctx->system, first, trailer_of(trailed)); /* trailer-I2 */
+    trailer_of(trailed)->sent_ns = trpi_world_mono_ns(ctx->system->world);
     return trailed;
 }
 

@@ -108,9 +108,11 @@ void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);
 /* Put msg, which the running actor has received and copied, behind those in front of its mailbox:
  * the next instance handles it first, or it is a dead letter of the stash. Takes msg. */
 void trpi_front_keep(trp_ctx *ctx, trp_msg *msg);
-/* Run fn(ctx, arg) while msg is the message being handled: its sender, its interaction. */
-trp_err trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, trp_err (*fn)(trp_ctx *ctx, void *arg),
-                       void *arg);
+/* Run fn(ctx, arg), which may free msg, while msg is the message being handled: its sender, its
+ * interaction. In a trace it is a hop of its own below the handling in which trail was kept
+ * (trpi_trail_keep; NULL: below that of msg). */
+trp_err trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, const trpi_trail *trail,
+                       trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg);
 /* Return the behaviour of the running actor. */
 const trp_behaviour *trpi_ctx_behaviour(const trp_ctx *ctx);
 /* Run fn(ctx, arg), whose failure and jump become a result, with the reason in why. */

@@ -221,10 +221,28 @@ trpi_has_ended(trp_ctx *ctx, trp_ref ref)
 
 /* ---- a queue of one's own -------------------------------------------------------------------- */
 
-trp_err
-trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
+typedef struct own_call {
+    trp_err (*fn)(trp_ctx *ctx, void *arg);
+    void *arg;
+    bool returned;
+} own_call;
+
+static trp_err
+call_own(trp_ctx *ctx, void *arg)
 {
-    const trpi_trailer *trailer = trpi_msg_trailer(msg);
+    own_call *call = arg;
+    trp_err err = call->fn(ctx, call->arg);
+
+    call->returned = true;
+    return err;
+}
+
+trp_err
+trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, const trpi_trail *trail,
+               trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
+{
+    trpi_trailer room;
+    const trpi_trailer *trailer = trpi_trail_below(ctx, trail, msg, &room);
     const trp_msg *outer = ctx->msg;
     trp_err err;
 
@@ -232,10 +250,15 @@ trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, trp_err (*fn)(trp_ctx *ctx, voi
     if (trailer == NULL) {
         err = fn(ctx, arg);
     } else {
+        const trp_msg head = *msg; /* of what fn may free */
+        own_call call = { fn, arg, false };
         trpi_handling handling = trpi_handling_begin(ctx, trailer);
 
-        err = trpi_run_guarded(ctx, fn, arg); /* trailer-I1 */
-        trpi_handling_end(ctx, &handling, msg, err);
+        err = trpi_run_guarded(ctx, call_own, &call); /* trailer-I1 */
+        trpi_handling_end(ctx, &handling, &head, err);
+        if (!call.returned) {
+            longjmp(*ctx->jump, 1); /* ctx->failure says why */
+        }
     }
     ctx->msg = outer;
     return err;

@@ -187,6 +187,7 @@ trp_stash(trp_ctx *ctx, const trp_msg *msg)
     }
     err = trp_msg_dup(msg, &copy);
     if (err == TRP_OK) {
+        copy = trpi_trailer_again(ctx, ctx->carried, copy); /* trailer-I2 */
         if (copy->priv_type < TRPI_TYPE_AUTO_END) {
             copy->priv_from_node_flags |= TRPI_MSG_ADMITTED;
         }

@@ -59,6 +59,17 @@ name_of(trp_system *system, trp_ref ref, char *room, size_t bytes)
     return room;
 }
 
+/* trailer-I2: no two handlings have one span. */
+static inline void
+spans_differ(const hops *h)
+{
+    for (uint32_t i = 0; i < h->count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            UNIT_TRUE(h->all[k].trace.span != h->all[i].trace.span);
+        }
+    }
+}
+
 /* The actor that handled the span; "-": none of the hops has it. */
 static inline const char *
 parent_of(const hops *h, uint64_t span, char *room, size_t bytes)

@@ -32,6 +32,8 @@ tell_sent(trp_ctx *ctx)
     trp_send(ctx, next_of[1], msg);
 }
 
+static bool put_off; /* the next one is from the stash */
+
 /* Does what it is told to, and knows nothing of traces. */
 static trp_err
 worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -70,6 +72,15 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_tell_text(ctx, next_of[1], "done");
         UNIT_EQUAL(trp_timer_once(ctx, 1, 1, &trp_string_type, "tick", 4), TRP_OK);
         stage_note("tick");
+    } else if (stage_said(msg, "late")) { /* for ever, each time out of the stash */
+        put_off = !put_off;
+        if (put_off) {
+            UNIT_EQUAL(trp_stash(ctx, msg), TRP_OK);
+            trp_unstash_all(ctx);
+        } else {
+            UNIT_EQUAL(trp_timer_once(ctx, 1, 1, &trp_string_type, "late", 4), TRP_OK);
+            stage_note("late");
+        }
     } else if (stage_said(msg, "schedule")) {
         UNIT_EQUAL(trp_schedule_once(trp_ctx_system(ctx), 1, next_of[1], trp_self(ctx),
                                      &trp_string_type, "done", 4, NULL),
@@ -208,15 +219,68 @@ a_timer_is_part_of_the_trace_that_set_it_and_does_not_prolong_it_for_ever(void)
     stage_close(system);
 }
 
+/* HOW-09, trailer-I2: twice out of the stash, of a message that came in a trace, and of one of a
+ * sampled actor, at which the trace begins. */
 static void
-a_stashed_message_stays_in_its_trace(void)
+each_handling_of_a_stashed_message_is_below_the_one_before(void)
+{
+    for (int sampled = 0; sampled < 2; sampled++) {
+        trp_system *system = open_workers();
+        hops h;
+
+        if (sampled) {
+            UNIT_EQUAL(trp_trace_sample(system, "/user/r0", TRP_TRACE_ONE_IN_MAX), TRP_OK);
+            stage_tell(system, next_of[0], "stash");
+        } else {
+            begin(system, "stash");
+        }
+        for (uint32_t handled_count = 1; handled_count <= 3; handled_count++) {
+            UNIT_WAIT(hops_count(system) == handled_count, 60000);
+            stage_tell(system, next_of[0], "unstash"); /* in no trace */
+        }
+        UNIT_WAIT(hops_count(system) == 4, 60000);
+        hops_take(system, &h);
+        spans_differ(&h);
+        UNIT_EQUAL(h.all[0].parent, sampled ? 0 : outside.span);
+        for (uint32_t i = 1; i < h.count; i++) {
+            UNIT_EQUAL(h.all[i].parent, h.all[i - 1].trace.span);
+            UNIT_EQUAL(h.all[i].trace.id_low, h.all[0].trace.id_low);
+            UNIT_TRUE(h.all[i].wait_ns > 0);
+        }
+        stage_close(system);
+    }
+}
+
+/* HOW-09 */
+static void
+a_stashed_message_that_is_never_handled_again_is_a_dead_letter_of_its_trace(void)
 {
     trp_system *system = open_workers();
+    hops h;
 
     begin(system, "stash");
-    hops_expect(system, 1, "->r0");
-    stage_tell(system, next_of[0], "unstash"); /* untraced */
-    UNIT_WAIT(hops_count(system) == 2, 60000); /* handled once more */
+    UNIT_WAIT(hops_count(system) == 1, 60000);
+    trp_system_stop_actor(system, next_of[0]);
+    hops_expect(system, 2, "->r0 r0>r0x");
+    hops_take(system, &h);
+    spans_differ(&h);
+    UNIT_EQUAL(h.all[1].dead_reason, TRP_DEAD_STASH);
+    stage_close(system);
+}
+
+/* As a_timer_is_part_of_the_trace_that_set_it...: a tick that was stashed still is one. */
+static void
+a_tick_out_of_the_stash_does_not_prolong_its_trace_for_ever(void)
+{
+    trp_system *system = open_workers();
+    hops h;
+
+    put_off = true; /* the first one sets the timer */
+    begin(system, "late");
+    UNIT_WAIT(stage_count("late") >= 4, 60000);
+    hops_expect(system, 3, "->r0 r0>r0 r0>r0");
+    hops_take(system, &h);
+    spans_differ(&h);
     stage_close(system);
 }
 
@@ -588,7 +652,9 @@ UNIT(messages_told_while_a_traced_one_is_handled_are_below_it)
 UNIT(what_a_reply_causes_is_below_the_reply)
 UNIT(an_attempt_that_a_program_numbers_keeps_its_number_and_passes_none_on)
 UNIT(a_timer_is_part_of_the_trace_that_set_it_and_does_not_prolong_it_for_ever)
-UNIT(a_stashed_message_stays_in_its_trace)
+UNIT(each_handling_of_a_stashed_message_is_below_the_one_before)
+UNIT(a_stashed_message_that_is_never_handled_again_is_a_dead_letter_of_its_trace)
+UNIT(a_tick_out_of_the_stash_does_not_prolong_its_trace_for_ever)
 UNIT(what_reaches_no_actor_says_why)
 UNIT(a_message_may_be_in_a_trace_and_in_an_interaction)
 UNIT(one_in_so_many_messages_of_a_sampled_actor_begins_a_trace)

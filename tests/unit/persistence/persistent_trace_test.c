@@ -27,12 +27,22 @@ ledger_stored(trp_ctx *ctx, void *state, const trp_msg *event, void *arg)
     return TRP_OK;
 }
 
+/* Numbers of commands that store nothing: one is handled, one fails. */
+enum { NOTHING = 100, FAILS = 101 };
+
 static trp_err
 ledger_command(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     ledger_added event = { ledger_add_as(msg)->number };
 
     (void)state;
+    if (event.number == FAILS) {
+        trp_fail(ctx, 7, "as ordered");
+    }
+    if (event.number == NOTHING) {
+        trp_tell_text(ctx, reader, "nothing");
+        return TRP_OK;
+    }
     return trp_persist(ctx, &ledger_added_type, &event, 0, ledger_stored, NULL);
 }
 
@@ -95,6 +105,146 @@ what_a_callback_tells_when_its_event_is_stored_is_below_the_command(void)
         }
     }
     UNIT_EQUAL(stored, 3);
+    spans_differ(&h); /* trailer-I2 */
+    /* of each: it was kept, it was handled, its event was stored, reader was told */
+    UNIT_EQUAL(h.count, 3 * 4);
+    book_close(&b);
+}
+
+/* ---- actors at which traces begin ------------------------------------------------------------ */
+
+static char why_restarted[TRP_FAILURE_REASON_BYTES];
+
+static trp_err
+ledger_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
+{
+    (void)ctx, (void)state, (void)msg;
+    (void)snprintf(why_restarted, sizeof why_restarted, "%s", why->reason);
+    return TRP_OK;
+}
+
+/* Open a book with a ledger that has recovered, and a reader. */
+static trp_ref
+ledger_open(book *b, trp_persistent *what)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+
+    book_open(b);
+    *what = (trp_persistent)TRP_PERSISTENT_INIT("ledger", ledger, ledger_command, ledger_event);
+    what->behaviour.pre_restart = ledger_pre_restart;
+    what->events = ledger_protocols;
+    UNIT_EQUAL(trp_protocol_register(&ledger_protocol), TRP_OK);
+    options.name = "reader";
+    UNIT_REQUIRE(trp_system_spawn(b->system, &reader_behaviour, &options, &reader) == TRP_OK);
+    options.name = "ledger";
+    UNIT_REQUIRE(trp_system_spawn(b->system, &what->behaviour, &options, &ref) == TRP_OK);
+    book_run(b, 0);
+    return ref;
+}
+
+static void
+add_tell(const book *b, trp_ref ref, uint64_t number)
+{
+    ledger_add add = { number };
+
+    trp_system_tell(b->system, ref, &ledger_add_type, &add, sizeof add);
+}
+
+/* Find the hop of a span; NULL: there is none. */
+static const trp_trace_hop *
+hop_of(const hops *h, uint64_t span)
+{
+    for (uint32_t i = 0; i < h->count; i++) {
+        if (h->all[i].trace.span == span) {
+            return &h->all[i];
+        }
+    }
+    return NULL;
+}
+
+/* Count the hops of reader; each is in a trace that began at a command. */
+static uint32_t
+read_below_commands(const hops *h)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < h->count; i++) {
+        const trp_trace_hop *hop = &h->all[i];
+
+        if (!trp_ref_equal(hop->actor, reader)) {
+            continue;
+        }
+        while (hop->parent != 0 && hop->parent != outside.span) {
+            hop = hop_of(h, hop->parent);
+            UNIT_REQUIRE(hop != NULL);
+            UNIT_EQUAL(hop->trace.id_low, h->all[i].trace.id_low);
+        }
+        UNIT_TRUE(hop->type == &ledger_add_type);
+        count++;
+    }
+    return count;
+}
+
+/* HOW-09: one command alone; then each of three, two of which wait for the event of the first. */
+static void
+what_a_callback_of_a_sampled_command_tells_is_in_its_trace(void)
+{
+    trp_persistent what;
+    static hops h;
+    book b;
+    trp_ref ref = ledger_open(&b, &what);
+
+    UNIT_EQUAL(trp_trace_sample(b.system, "/user/ledger", TRP_TRACE_ONE_IN_MAX), TRP_OK);
+    book_run(&b, 0);
+    add_tell(&b, ref, 1);
+    book_run(&b, 0);
+    hops_take(b.system, &h);
+    UNIT_TEXT(hops_text(&h), "->ledger ledger>ledger ledger>reader");
+    UNIT_EQUAL(read_below_commands(&h), 1);
+    UNIT_EQUAL(trp_trace_sample(b.system, "/user/ledger", 1), TRP_OK);
+    book_run(&b, 0);
+    for (uint64_t i = 2; i <= 4; i++) {
+        add_tell(&b, ref, i);
+    }
+    book_run(&b, 0);
+    hops_take(b.system, &h);
+    spans_differ(&h);
+    UNIT_EQUAL(read_below_commands(&h), 4);
+    book_close(&b);
+}
+
+/* Commands that are kept while the actor recovers: one stores nothing, so nothing keeps it behind
+ * its turn; the next one fails, and the last one is handled by the instance behind it. */
+static void
+a_kept_command_that_fails_is_a_hop_and_those_behind_it_stay_in_their_trace(void)
+{
+    static const uint64_t numbers[] = { NOTHING, FAILS, 3 };
+    trp_persistent what;
+    static hops h;
+    uint32_t failed = 0, told = 0;
+    book b;
+    trp_ref ref = ledger_open(&b, &what);
+
+    /* waits for its event: those behind it are kept */
+    add_tell(&b, ref, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        ledger_add add = { numbers[i] };
+
+        trp_system_tell_traced(b.system, ref, (trp_ref)TRP_REF_NONE, &outside, &ledger_add_type,
+                               &add, sizeof add);
+    }
+    book_run(&b, 60000);
+    UNIT_TEXT(why_restarted, "as ordered");
+    hops_take(b.system, &h);
+    spans_differ(&h);
+    for (uint32_t i = 0; i < h.count; i++) {
+        failed += h.all[i].end == TRP_HOP_FAILED;
+        told += trp_ref_equal(h.all[i].actor, reader) ? 1 : 0;
+    }
+    UNIT_EQUAL(failed, 1);
+    UNIT_EQUAL(told, 2); /* "nothing", and "stored" of the last one */
+    UNIT_EQUAL(read_below_commands(&h), told);
     book_close(&b);
 }
 
@@ -325,4 +475,6 @@ UNIT(each_attempt_of_a_reliable_proxy_is_below_its_message)
 UNIT(a_message_that_a_reliable_proxy_passed_on_has_its_number)
 UNIT(a_message_that_another_worker_gets_stays_in_its_trace)
 UNIT(what_a_callback_tells_when_its_event_is_stored_is_below_the_command)
+UNIT(what_a_callback_of_a_sampled_command_tells_is_in_its_trace)
+UNIT(a_kept_command_that_fails_is_a_hop_and_those_behind_it_stay_in_their_trace)
 UNIT_END
