@@ -29,7 +29,7 @@ actor_sources += src/actor/life/ahead.c src/actor/life/ask.c src/actor/life/ask_
 	src/actor/life/live.c src/actor/life/look.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/observed_names.c src/actor/life/orders.c \
 	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/round_trip.c src/actor/life/routed.c src/actor/life/scheduler.c \
 	src/actor/life/select.c src/actor/life/service.c src/actor/life/spawn.c src/actor/life/stash.c \
-	src/actor/life/restart_later.c src/actor/life/sample.c src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/upgrade.c src/actor/life/versions.c src/actor/life/watch.c
+	src/actor/life/restart_later.c src/actor/life/sample.c src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/upgrade.c src/actor/life/versions.c src/actor/life/waiting_asks.c src/actor/life/watch.c
 
 # children on other nodes, and what comes from there
 actor_sources += src/actor/distribution/deployed.c src/actor/distribution/child_proxy.c \

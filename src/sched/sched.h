@@ -326,7 +326,7 @@ uint32_t trpi_sched_group_threads(trpi_sched *sched, uint8_t number); /* alive n
 typedef void (*trpi_timer_fn)(void *arg, uint64_t a, uint64_t b);
 typedef struct trpi_timer {
     uint64_t due_ns;      /* on the world's clock; never early, up to a tick late */
-    uint64_t interval_ns; /* of again */
+    uint64_t interval_ns; /* of again; of trpi_timer_add() its delay */
     /* One of the two: fn once, or again at due_ns + n * interval_ns until it returns false. */
     trpi_timer_fn fn;
     bool (*again)(void *arg, uint64_t a, uint64_t b);
@@ -346,6 +346,9 @@ void trpi_timers_take(trpi_sched *sched, trpi_timer_fn of, void (*each)(void *us
  * Errors: TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
 trp_err trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg,
                        uint64_t a, uint64_t b, uint64_t *ret_id);
+/* How long does a timer of trpi_timer_add() wait? false: it has fired or was cancelled. O(1).
+ * Thread: any. */
+bool trpi_timer_age(trpi_sched *sched, uint64_t id, uint64_t *ret_ns);
 /* The scheduler's grid has a point each TRPI_GRID_NS, counted from its start: periodic duties that
  * come there share wake-ups of the timer thread. Systems of one machine have different grids.
  * Return a point of it; 0: a driven world has none. Thread: any. */

@@ -149,12 +149,36 @@ trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg
     const uint64_t delay_max = UINT64_MAX / 4 / 1000000u;
     trpi_timer what = { 0 };
 
-    what.due_ns = trpi_sched_now(sched) + (delay_ms < delay_max ? delay_ms : delay_max) * 1000000u;
+    what.interval_ns = (delay_ms < delay_max ? delay_ms : delay_max) * 1000000u;
+    what.due_ns = trpi_sched_now(sched) + what.interval_ns;
     what.fn = fn;
     what.arg = arg;
     what.a = a;
     what.b = b;
     return trpi_timer_start(sched, &what, ret_id);
+}
+
+bool
+trpi_timer_age(trpi_sched *sched, uint64_t id, uint64_t *ret_ns)
+{
+    trpi_timers *timers = sched->timers;
+    uint32_t index = (uint32_t)id;
+    uint64_t now_ns = trpi_sched_now(sched);
+    bool waits = false;
+
+    pthread_mutex_lock(&timers->lock);
+    if (index / CHUNK_ENTRIES < timers->chunks_count) {
+        const timer_entry *entry = &timers->chunks[index / CHUNK_ENTRIES][index % CHUNK_ENTRIES];
+
+        waits = entry->generation == (uint32_t)(id >> 32) && entry->what.again == NULL;
+        if (waits) {
+            uint64_t begun_ns = entry->what.due_ns - entry->what.interval_ns;
+
+            *ret_ns = now_ns > begun_ns ? now_ns - begun_ns : 0;
+        }
+    }
+    pthread_mutex_unlock(&timers->lock);
+    return waits;
 }
 
 uint64_t

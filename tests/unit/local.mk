@@ -80,6 +80,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/name_test.c \
 	tests/unit/actor/held_turn_test.c \
 	tests/unit/actor/observe_test.c \
+	tests/unit/actor/waiting_asks_test.c \
 	tests/unit/actor/overload_test.c \
 	tests/unit/actor/path_test.c \
 	tests/unit/actor/peek_test.c \

@@ -21,6 +21,7 @@
 #include "actor/kernel/misuse.h"
 #include "actor/life/ended.h"
 #include "actor/life/life.h"
+#include "actor/life/promise.h"
 
 #include <limits.h>
 #include <string.h>
@@ -34,10 +35,8 @@
 
 static const trp_ref nobody = TRP_REF_NONE;
 
-enum purpose { FOR_REPLY, FOR_END, FOR_REF };
-
-typedef struct waiter { /* a thread that asks */
-    trpi_cond cond;     /* guards all below */
+typedef struct trpi_waiter { /* a thread that asks */
+    trpi_cond cond;          /* guards all below */
     bool done;
     bool given_up;   /* the thread has stopped waiting: a reply is late */
     uint32_t owners; /* thread and promise */
@@ -45,21 +44,11 @@ typedef struct waiter { /* a thread that asks */
     trp_msg *reply;
 } waiter;
 
-typedef struct continuation { /* payload of a CONTINUE, out of line */
+typedef struct trpi_continuation { /* payload of a CONTINUE, out of line */
     trp_ref promise;
     trp_err err;
     trp_msg *reply; /* owned */
 } continuation;
-
-typedef struct promise { /* state of the promise's cell */
-    enum purpose purpose;
-    trp_ref asked;
-    trp_ref asker;      /* none: a thread */
-    uint64_t timer_id;  /* 0: none */
-    trp_msg *done;      /* prepared CONTINUE; asker's */
-    continuation *data; /* in done */
-    waiter *waiting;
-} promise;
 
 typedef struct trpi_pending { /* in the asker's map */
     trp_reply_fn fn;
@@ -176,7 +165,7 @@ reply_late(trp_ctx *ctx, trp_ref promise_ref, const trp_msg *reply)
 static void
 promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
 {
-    promise *p = cell->state;
+    trpi_promise *p = cell->state;
 
     trpi_assert(p != NULL);
     cell->state = NULL;
@@ -184,7 +173,7 @@ promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
         (void)trpi_timer_cancel(ctx->system->sched,
                                 p->timer_id); /* a late one meets a stale generation */
     }
-    if (p->purpose == FOR_END && err != TRP_OK) {
+    if (p->purpose == TRPI_FOR_END && err != TRP_OK) {
         trpi_unwatch_send(ctx, trpi_cell_ref(cell), p->asked);
     }
     if (p->done != NULL) {
@@ -201,7 +190,7 @@ promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
 
 /* Map the first message to the result of the ask. */
 static trp_err
-promise_judge(const promise *p, const trp_msg *msg)
+promise_judge(const trpi_promise *p, const trp_msg *msg)
 {
     const void *payload = trp_msg_payload(msg);
 
@@ -211,7 +200,7 @@ promise_judge(const promise *p, const trp_msg *msg)
         memcpy(&err, payload, sizeof err);
         return err == TRP_OK ? TRP_EFAILED : (trp_err)err;
     }
-    if (p->purpose == FOR_REF) {
+    if (p->purpose == TRPI_FOR_REF) {
         const trp_actor_identity *identity = payload;
 
         if (msg->priv_type != TRPI_TYPE_ACTOR_IDENTITY || trp_msg_bytes(msg) != sizeof *identity) {
@@ -225,27 +214,27 @@ promise_judge(const promise *p, const trp_msg *msg)
 static void
 promise_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
-    promise *p = cell->state;
+    trpi_promise *p = cell->state;
     trp_msg *reply = NULL;
     trp_err err;
 
     if (p == NULL) {
         return; /* completed earlier in this turn */
     }
-    if (p->purpose == FOR_END) {
+    if (p->purpose == TRPI_FOR_END) {
         if (msg->priv_type == TRPI_TYPE_TERMINATED) {
             promise_complete(ctx, cell, TRP_OK, NULL);
         }
         return;
     }
     if (msg->priv_type == TRPI_TYPE_ASK_UNHANDLED) { /* from another node */
-        if (p->purpose == FOR_REPLY && trp_ref_equal(trpi_msg_sender(msg), p->asked)) {
+        if (p->purpose == TRPI_FOR_REPLY && trp_ref_equal(trpi_msg_sender(msg), p->asked)) {
             promise_complete(ctx, cell, TRP_EUNHANDLED, NULL);
         }
         return;
     }
     err = promise_judge(p, msg);
-    if ((p->purpose == FOR_REPLY || (err != TRP_ENOENT && err != TRP_EPROTO)) &&
+    if ((p->purpose == TRPI_FOR_REPLY || (err != TRP_ENOENT && err != TRP_EPROTO)) &&
         trp_msg_dup(msg, &reply) != TRP_OK) {
         err = TRP_ENOMEM;
         reply = NULL;
@@ -256,7 +245,7 @@ promise_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 static bool
 promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
-    promise *p = cell->state;
+    trpi_promise *p = cell->state;
 
     if (p == NULL) {
         if (sysmsg->kind == TRPI_SYS_WATCH) {
@@ -290,7 +279,7 @@ promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 static void
 promise_drop(trpi_cell *cell)
 {
-    promise *p = cell->state;
+    trpi_promise *p = cell->state;
 
     cell->state = NULL;
     if (p == NULL) {
@@ -318,10 +307,10 @@ promise_timeout(void *arg, uint64_t slot, uint64_t generation)
 
 /* Make a promise; timeout_ms 0: none. Takes w (then no CONTINUE) or makes one for asker. */
 static trp_err
-promise_new(trp_ctx *ctx, enum purpose purpose, trp_ref asked, trp_ref asker, waiter *w,
+promise_new(trp_ctx *ctx, enum trpi_purpose purpose, trp_ref asked, trp_ref asker, waiter *w,
             uint32_t timeout_ms, trp_ref *ret_ref)
 {
-    promise *p = trpi_alloc(sizeof *p);
+    trpi_promise *p = trpi_alloc(sizeof *p);
     trpi_cell *cell = NULL;
     trp_err err = p == NULL ? TRP_ENOMEM : trpi_slot_acquire(ctx, &cell);
 
@@ -402,8 +391,8 @@ trpi_ref_is_ask(trp_system *system, trp_ref ref)
 /* ---- asking from an actor -------------------------------------------------------------------- */
 
 static trp_err
-ask_begin(trp_ctx *ctx, enum purpose purpose, trp_ref asked, uint32_t timeout_ms, trp_reply_fn fn,
-          void *arg, trp_ref *ret_promise)
+ask_begin(trp_ctx *ctx, enum trpi_purpose purpose, trp_ref asked, uint32_t timeout_ms,
+          trp_reply_fn fn, void *arg, trp_ref *ret_promise)
 {
     trpi_extra *extra;
     trpi_pending *pending;
@@ -452,7 +441,7 @@ trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, siz
     trp_ref ref;
     trp_err err;
     TRPI_USE(ctx);
-    err = type == NULL ? TRP_EINVAL : ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
+    err = type == NULL ? TRP_EINVAL : ask_begin(ctx, TRPI_FOR_REPLY, to, timeout_ms, fn, arg, &ref);
     if (err == TRP_OK) {
         if (trp_ref_is_none(to)) {
             trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, to, TRP_ENOENT, NULL);
@@ -467,7 +456,7 @@ trp_err
 trpi_ask_msg(trp_ctx *ctx, trp_ref to, trp_msg *msg, uint32_t ms, trp_reply_fn fn, void *arg)
 {
     trp_ref ref;
-    trp_err err = ask_begin(ctx, FOR_REPLY, to, ms, fn, arg, &ref);
+    trp_err err = ask_begin(ctx, TRPI_FOR_REPLY, to, ms, fn, arg, &ref);
     if (err == TRP_OK) {
         trpi_send_as(ctx, to, ref, msg);
     }
@@ -483,7 +472,7 @@ trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms, trp_reply_fn f
     if (trp_ref_is_none(ref)) {
         return TRP_EINVAL;
     }
-    err = ask_begin(ctx, FOR_END, ref, timeout_ms, fn, arg, &promise_ref);
+    err = ask_begin(ctx, TRPI_FOR_END, ref, timeout_ms, fn, arg, &promise_ref);
     if (err == TRP_OK) {
         err = trpi_watch_send(ctx, promise_ref, ref);
         if (err == TRP_OK) {
@@ -522,7 +511,7 @@ trp_resolve(trp_ctx *ctx, const char *path, uint32_t timeout_ms, trp_reply_fn fn
     if (path == NULL) {
         return TRP_EINVAL;
     }
-    err = ask_begin(ctx, FOR_REF, nobody, timeout_ms, fn, arg, &promise_ref);
+    err = ask_begin(ctx, TRPI_FOR_REF, nobody, timeout_ms, fn, arg, &promise_ref);
     if (err == TRP_OK) {
         err = identify_path(ctx, ctx->self, path, promise_ref);
         if (err != TRP_OK) {
@@ -643,13 +632,13 @@ waiter_wait(waiter *w, trp_system *system, uint64_t deadline_ns, trp_msg **ret_r
 }
 
 typedef struct question {
-    enum purpose purpose;
+    enum trpi_purpose purpose;
     trp_ref to;
-    const char *path; /* FOR_REF */
+    const char *path; /* TRPI_FOR_REF */
     const trp_type *type;
     const void *payload;
     size_t bytes;
-    const trp_trace *trace; /* FOR_REPLY; NULL: none */
+    const trp_trace *trace; /* TRPI_FOR_REPLY; NULL: none */
 } question;
 
 static trp_err
@@ -658,16 +647,16 @@ question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
     trp_err err = TRP_OK;
 
     switch (q->purpose) {
-    case FOR_REPLY:
+    case TRPI_FOR_REPLY:
         trpi_tell_traced(ctx, q->to, promise_ref, q->trace, q->type, q->payload, q->bytes);
         break;
-    case FOR_END:
+    case TRPI_FOR_END:
         err = trpi_watch_send(ctx, promise_ref, q->to);
         if (err == TRP_OK) {
             trpi_stop_send(ctx, q->to);
         }
         break;
-    case FOR_REF:
+    case TRPI_FOR_REF:
         err = identify_path(ctx, ctx->system->top.root, q->path, promise_ref);
         break;
     }
@@ -688,8 +677,8 @@ static trp_err
 question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
               uint64_t deadline_ns, trp_msg **ret_reply)
 {
-    bool seen = false, ended = false, for_end = q->purpose == FOR_END;
-    int times = for_end ? INT_MAX : q->purpose == FOR_REF ? AGAIN_TIMES : 0;
+    bool seen = false, ended = false, for_end = q->purpose == TRPI_FOR_END;
+    int times = for_end ? INT_MAX : q->purpose == TRPI_FOR_REF ? AGAIN_TIMES : 0;
     uint64_t pause_ns = (for_end ? LOOK_MS : AGAIN_MS) * UINT64_C(1000000);
     uint64_t again_ns = trpi_world_mono_ns(system->world) + pause_ns;
 
@@ -751,7 +740,7 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     if (err == TRP_OK) {
         err = question_wait(system, q, promise_ref, w, deadline_ns, ret_reply);
     }
-    if (err != TRP_OK || q->purpose == FOR_END) { /* the promise may still be waiting */
+    if (err != TRP_OK || q->purpose == TRPI_FOR_END) { /* the promise may still be waiting */
         ctx = trpi_enter(system);
         promise_cancel(ctx, promise_ref);
         trpi_leave(ctx);
@@ -765,7 +754,7 @@ trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type, cons
                       size_t bytes, const trp_trace *trace, uint32_t timeout_ms,
                       trp_msg **ret_reply)
 {
-    question q = { FOR_REPLY, to, NULL, type, payload, bytes, trace };
+    question q = { TRPI_FOR_REPLY, to, NULL, type, payload, bytes, trace };
 
     if (type == NULL || ret_reply == NULL) {
         return TRP_EINVAL;
@@ -777,14 +766,14 @@ trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type, cons
 trp_err
 trp_system_graceful_stop(trp_system *system, trp_ref ref, uint32_t timeout_ms)
 {
-    question q = { .purpose = FOR_END, .to = ref };
+    question q = { .purpose = TRPI_FOR_END, .to = ref };
     return trp_ref_is_none(ref) ? TRP_EINVAL : thread_ask(system, &q, timeout_ms, NULL);
 }
 
 trp_err
 trp_system_resolve(trp_system *system, const char *path, uint32_t timeout_ms, trp_ref *ret_ref)
 {
-    question q = { FOR_REF, TRP_REF_NONE, path, NULL, NULL, 0, NULL };
+    question q = { TRPI_FOR_REF, TRP_REF_NONE, path, NULL, NULL, 0, NULL };
     trp_msg *reply = NULL;
     trp_err err;
 

@@ -4,6 +4,7 @@
 
 #include "actor/kernel/open.h"
 #include "actor/life/observed.h"
+#include "actor/life/waiting_asks.h"
 #include "base/buffer.h"
 
 /* ---- dead letters ---------------------------------------------------------------------------- */

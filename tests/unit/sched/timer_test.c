@@ -78,6 +78,28 @@ a_cancelled_timer_does_not_fire(void)
 }
 
 static void
+a_timer_that_waits_has_an_age(void)
+{
+    _Atomic uint64_t last = 0;
+    uint64_t id, age_ns = 0, before;
+
+    start();
+    before = trpi_world_mono_ns(world);
+    UNIT_EQUAL(trpi_timer_add(sched, 3600000, note, &last, 1, 1, &id), TRP_OK);
+    UNIT_WAIT(trpi_timer_age(sched, id, &age_ns) && age_ns >= 20000000, 60000);
+    UNIT_TRUE(age_ns <= trpi_world_mono_ns(world) - before);
+    UNIT_TRUE(trpi_timer_cancel(sched, id));
+    UNIT_FALSE(trpi_timer_age(sched, id, &age_ns));
+    UNIT_FALSE(trpi_timer_age(sched, UINT64_MAX, &age_ns)); /* no such entry */
+    UNIT_EQUAL(trpi_timer_add(sched, 1, note, &last, 1, 1, &id), TRP_OK);
+    UNIT_WAIT(atomic_load(&last) != 0, 60000);
+    UNIT_FALSE(trpi_timer_age(sched, id, &age_ns)); /* it has fired */
+    UNIT_EQUAL(trpi_timer_add(sched, UINT64_MAX, note, &last, 1, 1, &id), TRP_OK);
+    UNIT_TRUE(trpi_timer_age(sched, id, &age_ns) && age_ns < 60000000000);
+    desk_close();
+}
+
+static void
 an_earlier_timer_wakes_the_thread_that_waits_for_a_later_one(void)
 {
     _Atomic uint64_t last = 0;
@@ -226,6 +248,7 @@ a_million_pending_timers_make_nothing_slower(void)
 UNIT_BEGIN("timer")
 UNIT(a_timer_fires_once_and_never_early)
 UNIT(a_cancelled_timer_does_not_fire)
+UNIT(a_timer_that_waits_has_an_age)
 UNIT(an_earlier_timer_wakes_the_thread_that_waits_for_a_later_one)
 UNIT(after_a_stop_no_timer_is_taken)
 UNIT(a_retired_object_waits_for_a_foreign_reader)

@@ -1,0 +1,20 @@
+/* promise.h - private to the room: the state of an ask that waits for its answer (ask.c), which a
+ * look at all of them reads too (waiting_asks.c). */
+#ifndef TRPI_ACTOR_LIFE_PROMISE_H
+#define TRPI_ACTOR_LIFE_PROMISE_H
+
+#include <troupe/actor.h>
+
+enum trpi_purpose { TRPI_FOR_REPLY, TRPI_FOR_END, TRPI_FOR_REF };
+
+typedef struct trpi_promise { /* state of the promise's cell */
+    enum trpi_purpose purpose;
+    trp_ref asked;
+    trp_ref asker;                  /* none: a thread */
+    uint64_t timer_id;              /* 0: none */
+    trp_msg *done;                  /* prepared CONTINUE; asker's */
+    struct trpi_continuation *data; /* in done */
+    struct trpi_waiter *waiting;
+} trpi_promise;
+
+#endif
