@@ -11,10 +11,22 @@
 
 #include <troupe/live.h>
 
+#include "actor/actor.h"
 #include "base/alloc.h"
 #include "cluster/node/doctor_look.h"
 
 #define LIVE_MS 1000u /* a message that is handled for less is not called stuck */
+#define ASKS_MS 500u  /* an ask that waits for less is not told to the doctor of another node */
+
+/* Cancelled: nobody reads the answer. */
+static void
+pause_until(trpi_call *call, double until_ms)
+{
+    double left_ms = until_ms - trpi_call_elapsed_ms(call);
+    if (left_ms > 0) {
+        (void)trpi_call_pause(call, (uint32_t)left_ms);
+    }
+}
 
 /* ---- for the doctor of another node ---------------------------------------------------------- */
 
@@ -22,13 +34,22 @@ static void
 local_serve(trp_node *node, trpi_call *call, const trpi_view *view)
 {
     int64_t received_ms = node->probes->wall_ms(node);
+    struct trpi_doctor_waits *begun = trpi_doctor_waits_begin(node);
+    trpi_doctor_asks asks = { NULL, 0, 0 };
+    bool cut = !trpi_waiting_asks_seen();
+    double until_ms = trpi_call_elapsed_ms(call) + ASKS_MS;
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "selfNode", node->address) &&
               trpi_json_add_text(reply, "version", node->probes->version()) &&
               trpi_json_add_u64_string(reply, "view", view->version) &&
               trpi_doctor_keys_add(node, reply);
     cJSON *ways = ok ? cJSON_AddArrayToObject(reply, "ways") : NULL;
-    ok = ways != NULL && trpi_node_own_ways_add(node, call, view, ways) &&
+    ok = ways != NULL && trpi_node_own_ways_add(node, call, view, ways);
+    if (begun != NULL) {
+        pause_until(call, until_ms);
+    }
+    trpi_doctor_waits_end(begun, node, &asks, &cut);
+    ok = trpi_doctor_asks_tell(node->address, &asks, cut, reply) && ok &&
          trpi_json_add_u64_string(reply, "receivedMs", (uint64_t)received_ms) &&
          trpi_json_add_u64_string(reply, "answeredMs", (uint64_t)node->probes->wall_ms(node));
     trpi_call_answer_if(call, ok, reply);
@@ -70,6 +91,7 @@ facts_gather(trp_node *node, trpi_call *call, trpi_view *view, trpi_doctor_facts
              trpi_doctor_member *members)
 {
     trp_live *live = trpi_doctor_live_begin(node);
+    struct trpi_doctor_waits *begun = trpi_doctor_waits_begin(node);
     double until_ms = trpi_call_elapsed_ms(call) + LIVE_MS;
     trpi_view_foresee(node, view);
     trpi_view_look_at_links(node, view);
@@ -77,11 +99,12 @@ facts_gather(trp_node *node, trpi_call *call, trpi_view *view, trpi_doctor_facts
     trpi_view_look_at_files(node, view);
     bool ok = trpi_doctor_look(node, view, facts, members) &&
               trpi_doctor_ask_others(node, call, view, facts, members);
-    double left_ms = until_ms - trpi_call_elapsed_ms(call);
-    if (left_ms > 0) {
-        (void)trpi_call_pause(call, (uint32_t)left_ms); /* cancelled: nobody reads the answer */
-    }
+    pause_until(call, until_ms);
     trpi_doctor_live_end(live, node, facts);
+    trpi_doctor_waits_end(begun, node, &facts->asks, &facts->asks_cut);
+    facts->asks_unseen = !trpi_waiting_asks_seen();
+    facts->ask_cycles = trpi_doctor_asks_cycles(&facts->asks, node->address, facts->ask_cycle,
+                                                sizeof facts->ask_cycle);
     return ok;
 }
 

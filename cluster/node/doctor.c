@@ -308,6 +308,22 @@ check_stuck(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
 }
 
 static void
+check_ask_cycles(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
+{
+    if (facts->ask_cycles > 1) {
+        trpi_doctor_found(f, TRPI_DOCTOR_WARN, "%s; and %" PRIu32 " more", facts->ask_cycle,
+                          facts->ask_cycles - 1);
+    } else if (facts->ask_cycles > 0) {
+        trpi_doctor_found(f, TRPI_DOCTOR_WARN, "%s", facts->ask_cycle);
+    } else if (facts->asks_unseen) {
+        trpi_doctor_found(f, TRPI_DOCTOR_OK, "not known here: the kernel refuses process_vm_readv");
+    } else {
+        trpi_doctor_found(f, TRPI_DOCTOR_OK, "no actors wait for one another's answers%s",
+                          facts->asks_cut ? "; more asks wait than were looked at" : "");
+    }
+}
+
+static void
 check_mailboxes(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
 {
     trpi_doctor_found_cases(f, TRPI_DOCTOR_WARN, &facts->mailboxes, "no long mailbox grows");
@@ -400,6 +416,9 @@ const trpi_doctor_check trpi_doctor_node_checks[] = {
     { "idle-keys", check_idle_keys, "take the key out of the configuration: troupe config show" },
     { "stuck", check_stuck,
       "an actor must not block: give it a dispatcher of its own (blocking), or stop it" },
+    { "ask-cycles", check_ask_cycles,
+      "these asks end only by their timeouts: let one of these actors answer without asking, or "
+      "pass the question on (trp_forward)" },
     { "mailboxes", check_mailboxes,
       "make the actor faster, let several share its work (a router), or bound its mailbox" },
     { "suspended", check_suspended,

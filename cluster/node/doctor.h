@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cluster/node/doctor_asks.h"
+
 #define TRPI_DOCTOR_EVIDENCE_BYTES 400u
 #define TRPI_DOCTOR_TEXT_BYTES 200u
 #define TRPI_DOCTOR_NAME_BYTES 288u
@@ -120,11 +122,16 @@ typedef struct trpi_doctor_facts {
     trpi_doctor_cases stuck;                     /* threads that one message holds */
     trpi_doctor_held held[TRPI_DOCTOR_HELD_MAX]; /* the first of them */
     uint32_t held_count;
-    trpi_doctor_cases mailboxes;              /* long, and growing */
-    trpi_doctor_cases suspended;              /* actors that wait for their supervisor */
-    uint64_t dead_letters;                    /* in dead_letters_ms */
-    uint64_t dead_letters_ms;                 /* 0: none was looked at */
-    char dead_letter[TRPI_DOCTOR_TEXT_BYTES]; /* the last one */
+    trpi_doctor_asks asks; /* that wait, of all members; empty once they are counted: */
+    bool asks_cut;         /* there are more than were looked at */
+    bool asks_unseen;      /* this node may not look at its own */
+    uint32_t ask_cycles;
+    char ask_cycle[TRPI_DOCTOR_EVIDENCE_BYTES - 64]; /* the actors of the first */
+    trpi_doctor_cases mailboxes;                     /* long, and growing */
+    trpi_doctor_cases suspended;                     /* actors that wait for their supervisor */
+    uint64_t dead_letters;                           /* in dead_letters_ms */
+    uint64_t dead_letters_ms;                        /* 0: none was looked at */
+    char dead_letter[TRPI_DOCTOR_TEXT_BYTES];        /* the last one */
     /* persistence */
     bool has_journal, journal_local; /* of this node only, and used for what moves */
     char journal[16];                /* state: "open", "away", "read-only", "closed" */

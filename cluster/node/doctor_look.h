@@ -23,6 +23,18 @@ extern const trpi_doctor_probes trpi_doctor_probes_real;
 /* A look at the threads and mailboxes, which needs two samples. NULL: no memory. */
 struct trp_live *trpi_doctor_live_begin(trp_node *node);
 void trpi_doctor_live_end(struct trp_live *live, trp_node *node, trpi_doctor_facts *facts);
+/* doctor_waiting.c: the asks that wait now. NULL: none, or no memory. */
+struct trpi_doctor_waits *trpi_doctor_waits_begin(trp_node *node);
+/* Add those that still wait to asks. Takes begun. *ret_cut becomes true: there are more. */
+void trpi_doctor_waits_end(struct trpi_doctor_waits *begun, trp_node *node, trpi_doctor_asks *asks,
+                           bool *ret_cut);
+/* For the doctor of another node: tell those that may be in a cycle over both, and whether that is
+ * cut. Drops asks. false: no memory. */
+bool trpi_doctor_asks_tell(const char *self, trpi_doctor_asks *asks, bool cut, cJSON *reply);
+/* Take what a member has told of its own actors, as far as these have waited for since_ms; without
+ * memory nothing. */
+void trpi_doctor_asks_told(const cJSON *reply, const char *member, uint64_t since_ms,
+                           trpi_doctor_asks *asks, bool *ret_cut);
 /* Fill in what this node knows without asking others; members_count members have room. false: no
  * memory. */
 bool trpi_doctor_look(trp_node *node, const trpi_view *view, trpi_doctor_facts *facts,

@@ -147,6 +147,9 @@ trpi_doctor_ask_others(trp_node *node, trpi_call *call, const trpi_view *view,
                 cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"))) {
                 told_take(node, reply, asked[n].sent_ms, node->probes->wall_ms(node), asked[n].m,
                           facts);
+                trpi_doctor_asks_told(reply, asked[n].m->address,
+                                      trpi_call_elapsed_ns(call) / 1000000u, &facts->asks,
+                                      &facts->asks_cut);
             }
             cJSON_Delete(reply);
         }

@@ -31,6 +31,8 @@ troupe_sources += \
 	cluster/node/record_ring.c \
 	cluster/node/control_doctor.c \
 	cluster/node/doctor.c \
+	cluster/node/doctor_asks.c \
+	cluster/node/doctor_waiting.c \
 	cluster/node/doctor_cluster.c \
 	cluster/node/doctor_host.c \
 	cluster/node/doctor_look.c \

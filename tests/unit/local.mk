@@ -393,7 +393,8 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/control_test.c \
 	tests/unit/node/cookie_file_test.c \
 	tests/unit/node/deadletters_test.c \
-	tests/unit/node/doctor_causes_test.c tests/unit/node/doctor_hangs_test.c \
+	tests/unit/node/doctor_asks_test.c tests/unit/node/doctor_causes_test.c \
+	tests/unit/node/doctor_cycles_test.c tests/unit/node/doctor_hangs_test.c \
 	tests/unit/node/doctor_node_test.c \
 	tests/unit/node/doctor_test.c \
 	tests/unit/node/fault_test.c \

@@ -398,12 +398,31 @@ switches_and_states_are_judged(void)
     JUDGED(&f, "joining", WARN, "2 of 3 members are there");
 }
 
+static void
+cycles_of_asks_are_judged(void)
+{
+    trpi_doctor_facts f = healthy();
+    f.ask_cycles = 1;
+    snprintf(f.ask_cycle, sizeof f.ask_cycle, "/user/a has waited 1.0 s for itself");
+    JUDGED(&f, "ask-cycles", WARN, "/user/a has waited 1.0 s for itself");
+    f.ask_cycles = 3;
+    JUDGED(&f, "ask-cycles", WARN, "/user/a has waited 1.0 s for itself; and 2 more");
+    f.asks_unseen = true; /* others have told them */
+    JUDGED(&f, "ask-cycles", WARN, "/user/a has waited 1.0 s for itself; and 2 more");
+    f.ask_cycles = 0;
+    JUDGED(&f, "ask-cycles", OK, "not known here");
+    f.asks_unseen = false;
+    f.asks_cut = true;
+    JUDGED(&f, "ask-cycles", OK, "more asks wait than were looked at");
+}
+
 UNIT_BEGIN("doctor")
 UNIT(a_healthy_cluster_has_no_finding_and_each_check_says_its_figures)
 UNIT(figures_that_are_not_known_are_no_warnings)
 UNIT(each_finding_has_its_section_in_the_handbook)
 UNIT(figures_are_judged_at_their_limits)
 UNIT(figures_of_the_process_are_judged_at_their_limits)
+UNIT(cycles_of_asks_are_judged)
 UNIT(downing_that_cannot_decide_for_this_size_is_found)
 UNIT(members_that_differ_are_found)
 UNIT(cases_are_counted_and_the_first_is_told)
