@@ -21,6 +21,7 @@ TRP_PROTOCOL(local, ENTITY_MESSAGES)
 static trp_ref refs[ENTITY_TARGETS];
 static char ids[ENTITY_TARGETS][ENTITY_ID_BYTES + 1];
 static uint64_t type, tells_goal;
+static uint32_t each = EACH; /* a target counts so many at once */
 static _Atomic uint64_t handled;
 
 static trp_err
@@ -31,7 +32,7 @@ target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         const local_number *number = trp_msg_payload(msg);
         refs[number->value % ENTITY_TARGETS] = trp_self(ctx);
     }
-    if (++*count % EACH == 0 && atomic_fetch_add(&handled, EACH) + EACH == tells_goal) {
+    if (++*count % each == 0 && atomic_fetch_add(&handled, each) + each == tells_goal) {
         bench_done();
     }
     return TRP_OK;
@@ -82,9 +83,8 @@ round_run(trp_system *system, trp_ref from, uint32_t by_name)
     return (double)(bench_now_ns() - begin_ns) / (double)tells_goal;
 }
 
-/* --rounds N, at most ENTITY_ROUNDS. */
-static uint32_t
-rounds_of(const bench_options *options)
+uint32_t
+entity_rounds_of(const bench_options *options)
 {
     const char *text = bench_option_value(options, "--rounds");
     long rounds = text == NULL ? ENTITY_ROUNDS : strtol(text, NULL, 10);
@@ -109,11 +109,14 @@ run_local(const bench_options *options)
     for (uint32_t i = 0; i < ENTITY_TARGETS; i++) {
         (void)snprintf(ids[i], sizeof ids[i], "%016x", i * 2654435761u);
     }
-    tells_goal = (options->count != 0 ? options->count : TELLS) / (EACH * ENTITY_TARGETS) *
-                 (EACH * ENTITY_TARGETS);
-    tells_goal = tells_goal == 0 ? EACH * ENTITY_TARGETS : tells_goal;
+    uint64_t count = options->count != 0 ? options->count : TELLS;
+    if (count < EACH * ENTITY_TARGETS) {
+        each = count < ENTITY_TARGETS ? 1 : (uint32_t)(count / ENTITY_TARGETS);
+    }
+    tells_goal = count / (each * ENTITY_TARGETS) * (each * ENTITY_TARGETS);
+    tells_goal = tells_goal == 0 ? ENTITY_TARGETS : tells_goal;
     (void)round_run(system, from, 1); /* they start, and say who they are */
-    uint32_t rounds = rounds_of(options);
+    uint32_t rounds = entity_rounds_of(options);
     for (uint32_t i = 0; i < rounds; i++) {
         by_ref[i] = round_run(system, from, 0);
         by_name[i] = round_run(system, from, 1);

@@ -280,8 +280,10 @@ far_round(trp_system *system, trp_ref caller, uint64_t tells, uint32_t by_name)
 
 /* Each way in turn; or only one of them, once. */
 static void
-far_measure(trp_system *system, trp_ref caller, uint64_t tells, const char *way)
+far_measure(trp_system *system, trp_ref caller, uint64_t tells, const bench_options *options)
 {
+    const char *way = bench_option_value(options, "--way");
+    uint32_t rounds = entity_rounds_of(options);
     double by_ref[ENTITY_ROUNDS], by_name[ENTITY_ROUNDS], ratio[ENTITY_ROUNDS];
     if (way != NULL) {
         bool by = strcmp(way, "name") == 0;
@@ -290,14 +292,14 @@ far_measure(trp_system *system, trp_ref caller, uint64_t tells, const char *way)
         return;
     }
     (void)far_round(system, caller, tells, 1);
-    for (uint32_t i = 0; i < ENTITY_ROUNDS; i++) {
+    for (uint32_t i = 0; i < rounds; i++) {
         by_ref[i] = far_round(system, caller, tells, 0);
         by_name[i] = far_round(system, caller, tells, 1);
         ratio[i] = by_name[i] / by_ref[i];
     }
-    bench_print("entity", "remote_ref", bench_median(by_ref, ENTITY_ROUNDS), "messages/s");
-    bench_print("entity", "remote_name", bench_median(by_name, ENTITY_ROUNDS), "messages/s");
-    bench_print("entity", "remote_ratio", bench_median(ratio, ENTITY_ROUNDS), "times");
+    bench_print("entity", "remote_ref", bench_median(by_ref, rounds), "messages/s");
+    bench_print("entity", "remote_name", bench_median(by_name, rounds), "messages/s");
+    bench_print("entity", "remote_ratio", bench_median(ratio, rounds), "times");
 }
 
 void
@@ -319,7 +321,7 @@ bench_entity_remote(const bench_options *options)
     }
     trp_ref caller = bench_spawn(system, &caller_behaviour);
     (void)far_round(system, caller, 0, 0); /* they start, and say who they are */
-    far_measure(system, caller, tells, bench_option_value(options, "--way"));
+    far_measure(system, caller, tells, options);
     trp_node_close(node);
     bench_child_end(&child);
 }

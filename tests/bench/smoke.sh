@@ -47,7 +47,7 @@ smoke create $((50000 / sanitized)) bytes_per_live_actor:bytes actors_per_gib:ac
 smoke spawn_tree 10000 time:s
 smoke chameneos 20000 rate:meetings/s
 smoke forkjoin_throughput 60000 rate:messages/s
-smoke fsm $((1000000 / sanitized)) plain:ns machine:ns ratio:x # the clock of a process has a resolution of 4 ms
+smoke fsm $((1000000 / sanitized / sanitized)) plain:ns machine:ns ratio:x # the clock of a process has a resolution of 4 ms
 smoke flow 20000 start:ns wait:ns
 smoke endpoint $((20000 / sanitized)) in:messages/s out:messages/s
 smoke agent 20000 rate:changes/s read:reads/s lock:changes/s
