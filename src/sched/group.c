@@ -125,8 +125,8 @@ trpi_group_push(trpi_sched *sched, trpi_task *task)
     group->queued++;
     make = group->queued > group->waiting && group->threads < group->threads_max;
     group->threads += make;
-    pthread_cond_signal(&group->cond);
     pthread_mutex_unlock(&group->lock);
+    pthread_cond_signal(&group->cond); /* private-P3 */
     if (make) {
         thread_make(group);
     }

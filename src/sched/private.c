@@ -9,6 +9,8 @@
  *       reused only after that.
  *   private-P2  A task of the pool is lent only to a worker that sleeps, so nothing that runs there
  *       delays it; if it wants to run again it goes to the pool (trpi_worker_settle).
+ *   private-P3  A thread is woken when the lock of its queue is free: else it goes to sleep again
+ *       at once, for the lock. A worker's memory lives as long as its scheduler.
  * Threads. queue_lock guards queue and released; private_lock the table of indices. None is taken
  *          while the other is held.
  * Limits.  TRPI_PRIVATE_MAX at one time.
@@ -39,8 +41,8 @@ trpi_private_push(trpi_sched *sched, trpi_task *task)
     }
     pthread_mutex_lock(&worker->queue_lock);
     trpi_task_list_push(&worker->queue, task);
-    pthread_cond_signal(&worker->queue_cond);
     pthread_mutex_unlock(&worker->queue_lock);
+    pthread_cond_signal(&worker->queue_cond); /* private-P3 */
 }
 
 bool
@@ -58,10 +60,12 @@ trpi_sched_lend(trpi_sched *sched, trpi_task *task)
     if (atomic_load_explicit(&worker->asleep, memory_order_relaxed) &&
         !trpi_sched_is_stopping(sched)) {
         trpi_task_list_push(&worker->queue, task);
-        pthread_cond_signal(&worker->queue_cond);
         lent = true;
     }
     pthread_mutex_unlock(&worker->queue_lock);
+    if (lent) {
+        pthread_cond_signal(&worker->queue_cond); /* private-P3 */
+    }
     return lent;
 }
 

@@ -122,6 +122,7 @@ trpi_timer_start(trpi_sched *sched, const trpi_timer *what, uint64_t *ret_id)
     trp_err err = TRP_OK;
     timer_entry *entry;
     uint64_t due = tick_of(timers, what->due_ns);
+    bool sooner = false;
 
     trpi_assert((what->fn != NULL) != (what->again != NULL));
     pthread_mutex_lock(&timers->lock);
@@ -135,10 +136,13 @@ trpi_timer_start(trpi_sched *sched, const trpi_timer *what, uint64_t *ret_id)
         *ret_id = (uint64_t)entry->generation << 32 | entry->index;
         if (due < timers->sleeps_until) {
             timers->sleeps_until = due;
-            pthread_cond_signal(&timers->cond);
+            sooner = true;
         }
     }
     pthread_mutex_unlock(&timers->lock);
+    if (sooner) {
+        pthread_cond_signal(&timers->cond); /* private-P3 */
+    }
     return err;
 }
 
