@@ -58,6 +58,9 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
     trpi_member_options member = options->member;
     member.dial_back = true;
     member.build = trp_version();
+    uint64_t grid_ns = trpi_sched_grid_ns(trpi_system_sched(cluster->system));
+    member.grid_ms = grid_ns != 0 ? TRPI_GRID_NS / 1000000 : 0;
+    member.grid_begin_ms = grid_ns / 1000000;
     if (member.seed == 0) {
         member.seed = trpi_world_random(cluster->world);
     }
@@ -85,7 +88,6 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
         interval_ms == 0 ? TRPI_PHI_INTERVAL_S_DEFAULT * 1000u : interval_ms;
     trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->engine.core);
     trpi_heartbeat_options heartbeat = options->heartbeat;
-    uint64_t grid_ns = trpi_sched_grid_ns(trpi_system_sched(cluster->system));
     heartbeat.grid_us = grid_ns != 0 ? TRPI_GRID_NS / 1000 : 0;
     heartbeat.grid_begin_us = grid_ns / 1000 - (grid_ns != 0 ? 1000 : 0); /* shell.c adds 1 ms */
     return trpi_heartbeat_new(ident, &heartbeat, &cluster->engine.heartbeat);

@@ -46,6 +46,10 @@ typedef struct trpi_member_options {
     const char *build; /* of Troupe, told to all; NULL: it is not told */
     uint32_t gossip_interval_ms;
     uint32_t leader_actions_interval_ms;
+    /* leader's rounds come at points of this grid, at most so much earlier, if their interval is a
+     * multiple of it; 0: none */
+    uint32_t grid_ms;
+    uint64_t grid_begin_ms; /* a point of it */
     /* gossip that waited longer for this node is dropped */
     uint32_t gossip_ttl_ms;
     uint32_t seed_node_timeout_ms;

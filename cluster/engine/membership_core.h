@@ -85,6 +85,7 @@ typedef struct trpi_core_due { /* when the next round of each kind is due */
     uint64_t extra_gossip_ms; /* before the next regular round */
     uint64_t burst_ms;        /* when the last burst of gossip was */
     uint64_t leader_ms;       /* leader and downing */
+    uint64_t led_ms;          /* their last one */
     uint64_t wake_ms;         /* what the last step asked for */
 } trpi_core_due;
 
@@ -235,6 +236,19 @@ static inline void
 trpi_core_due_leader(trpi_member_core *core, uint64_t at_ms)
 {
     core->due.leader_ms = at_ms;
+}
+
+/* The leader's round is done now. The next one is due at a point of the options' grid, so that the
+ * node has one reason less to wake up. */
+static inline void
+trpi_core_due_next_round(trpi_member_core *core)
+{
+    const trpi_member_options *o = &core->options;
+    uint64_t at_ms = core->now.mono_ms + o->leader_actions_interval_ms;
+    bool on_grid = o->grid_ms != 0 && o->leader_actions_interval_ms % o->grid_ms == 0 &&
+                   at_ms > o->grid_begin_ms;
+    core->due.led_ms = core->now.mono_ms;
+    core->due.leader_ms = on_grid ? at_ms - (at_ms - o->grid_begin_ms) % o->grid_ms : at_ms;
 }
 
 static inline void

@@ -46,8 +46,7 @@ did_round(const trpi_member_core *core)
     uint32_t self = trpi_core_self_index(core);
     return core->phase == TRPI_PHASE_MEMBER && self != TRPI_GOSSIP_NONE &&
            core->gossip->members[self].status < TRP_MEMBER_EXITING &&
-           core->version.since_ms < core->now.mono_ms &&
-           core->due.leader_ms == core->now.mono_ms + core->options.leader_actions_interval_ms;
+           core->version.since_ms < core->now.mono_ms && core->due.led_ms == core->now.mono_ms;
 }
 
 static const char *

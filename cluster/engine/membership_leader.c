@@ -485,7 +485,7 @@ trpi_leader_tick(trpi_member_core *core)
     if (core->now.mono_ms < core->due.leader_ms) {
         return;
     }
-    trpi_core_due_leader(core, core->now.mono_ms + core->options.leader_actions_interval_ms);
+    trpi_core_due_next_round(core);
     prune_tombstones(core);
     trpi_removed_tick(core);
     if (core->phase == TRPI_PHASE_STOPPED) {

@@ -323,6 +323,43 @@ a_wrong_wall_clock_ends_no_tombstone_before_its_age(void)
     mesh_free(m);
 }
 
+/* The time between two of the leader's rounds, each of which comes 3 ms late, on a grid of 250 ms
+ * whose points are 13, 263, ...; and how far the last of them was due after a point. */
+static uint64_t
+leaders_gap(uint32_t interval_ms, uint64_t *ret_after_ms)
+{
+    const trpi_member_options options = { .gossip_interval_ms = 600000,
+                                          .leader_actions_interval_ms = interval_ms,
+                                          .grid_ms = 250,
+                                          .grid_begin_ms = 13 };
+    struct mesh *m = mesh_cluster(2, &options);
+    trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
+    uint64_t due_ms = 0, before_ms = 0;
+    for (int i = 0; i < 10; i++) {
+        before_ms = due_ms;
+        due_ms = trpi_member_wake_ms(m->cores[0]);
+        m->now_ms = (due_ms > m->now_ms ? due_ms : m->now_ms) + 3;
+        (void)mesh_step(m, 0, &event);
+        UNIT_TRUE(trpi_member_wake_ms(m->cores[0]) > m->now_ms);
+    }
+    *ret_after_ms = (due_ms - options.grid_begin_ms) % options.grid_ms;
+    mesh_free(m);
+    return due_ms - before_ms;
+}
+
+/* MEMB-31 */
+static void
+the_leaders_rounds_come_at_points_of_the_nodes_grid(void)
+{
+    uint64_t after_ms = 1;
+    UNIT_EQUAL(leaders_gap(1000, &after_ms), 1000);
+    UNIT_EQUAL(after_ms, 0);
+    UNIT_EQUAL(leaders_gap(250, &after_ms), 250);
+    UNIT_EQUAL(after_ms, 0);
+    /* no multiple of the grid: from when it was done */
+    UNIT_EQUAL(leaders_gap(251, &after_ms), 254);
+}
+
 UNIT_BEGIN("rounds")
 UNIT(a_peer_with_another_view_is_chosen_with_the_set_probability)
 UNIT(rounds_come_at_their_interval_and_faster_while_few_have_seen_the_view)
@@ -332,4 +369,5 @@ UNIT(joiners_need_not_have_seen_the_view)
 UNIT(where_nobody_is_up_all_who_join_must_have_seen_the_view)
 UNIT(who_was_removed_is_forgotten_after_the_age_of_its_tombstone)
 UNIT(a_wrong_wall_clock_ends_no_tombstone_before_its_age)
+UNIT(the_leaders_rounds_come_at_points_of_the_nodes_grid)
 UNIT_END
