@@ -228,6 +228,7 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     trpi_remote_control_bind(remote, TRPI_CHANNEL_HEARTBEAT, heartbeat_arrived, cluster);
     trpi_remote_control_bind(remote, TRPI_CHANNEL_GOSSIP, shell_frame_arrived, cluster);
     trpi_remote_beats_answer(remote, trpi_heartbeat_reply);
+    trpi_remote_beats_read(remote, trpi_heartbeat_asked);
     *ret_cluster = cluster;
     return TRP_OK;
 }

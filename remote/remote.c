@@ -420,6 +420,12 @@ trpi_remote_beats_answer(trpi_remote *remote, trpi_beat_reply reply)
     atomic_store_explicit(&remote->beat_reply, reply, memory_order_release);
 }
 
+void
+trpi_remote_beats_read(trpi_remote *remote, trpi_beat_asked asked)
+{
+    atomic_store_explicit(&remote->beat_asked, asked, memory_order_release);
+}
+
 /* Give a heartbeat to the thread for control lanes. false: it goes the general way. */
 static bool
 beat_send(trpi_peer *peer, const trpi_node_id *to, const void *bytes, size_t count)

@@ -33,6 +33,9 @@ void trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel cha
  * own (the driver poll); the channel's receiver gets the rest, and all elsewhere. NULL: hand on
  * all. Thread: any. */
 void trpi_remote_beats_answer(trpi_remote *remote, trpi_beat_reply reply);
+/* Read answers to this node's own heartbeats by asked: they show that a peer is there, so that it
+ * is sent no PING beside them (tick-T1). NULL: none are read. Thread: any. */
+void trpi_remote_beats_read(trpi_remote *remote, trpi_beat_asked asked);
 /* Send on the control lane, at most once. to->uid 0: the incarnation that lives at the address;
  * else only that one. Opens an association when there is none (frames wait, bounded, while it is
  * opened).

@@ -717,3 +717,13 @@ trpi_heartbeat_reply(const uint8_t *bytes, size_t count, uint8_t answer[TRPI_HEA
     trpi_assert_slow(answer[0] == KIND_ANSWER);
     return true;
 }
+
+bool
+trpi_heartbeat_asked(const uint8_t *bytes, size_t count, uint64_t *ret_asked_us)
+{
+    if (count < TRPI_HEARTBEAT_BYTES || bytes[0] != KIND_ANSWER) {
+        return false;
+    }
+    *ret_asked_us = trpi_get_u64(bytes + 1);
+    return true;
+}

@@ -88,6 +88,9 @@ uint32_t trpi_heartbeat_peers_count(const trpi_heartbeat *heartbeat);
 /* Stateless, any thread: if bytes are a request, write the answer and return true. */
 bool trpi_heartbeat_reply(const uint8_t *bytes, size_t count, uint8_t answer[TRPI_HEARTBEAT_BYTES]);
 
+/* Likewise: if they are an answer, write when the request was made and return true. */
+bool trpi_heartbeat_asked(const uint8_t *bytes, size_t count, uint64_t *ret_asked_us);
+
 /* Return NULL, or the invariant that is broken (heartbeat_check.c). */
 const char *trpi_heartbeat_check(const trpi_heartbeat *hb, trpi_check *check);
 

@@ -1,8 +1,9 @@
 /* activity.h - which peers are looked at by the tick, and whether a peer is there.
  *
  * An active peer is looked at by each tick, and is sent a PING while somebody needs to know that it
- * is there. An idle one has an association that nobody uses; a gone one has none. tick.c has the
- * rules.
+ * is there and heartbeats of the failure detector do not show it. An idle one has an association
+ * that nobody uses; a gone one has none. tick.c has the rules.
+ * Tests.  tests/unit/remote/activity_test.c
  */
 #ifndef TRPI_REMOTE_ACTIVITY_H
 #define TRPI_REMOTE_ACTIVITY_H
@@ -11,7 +12,8 @@
 #include "remote/association/context.h"
 
 typedef struct trpi_activity {
-    uint64_t heard_ms, pinged_ms, round_trip_us; /* by peer->lock, as the next four */
+    uint64_t heard_ms, pinged_ms, round_trip_us; /* by peer->lock, as the next five */
+    uint64_t beat_ms;       /* when the last heartbeat was sent that was answered; 0: none was */
     bool used;              /* something was sent to the peer since its last PING */
     bool unanswered;        /* that PING */
     bool quiet;             /* no PING was needed for a heartbeat */
@@ -42,6 +44,27 @@ trpi_activity_answered(trpi_activity *activity, uint64_t sent_ms, uint64_t round
 {
     activity->round_trip_us = round_trip_us;
     activity->unanswered = activity->unanswered && sent_ms < activity->pinged_ms;
+}
+/* May answers to heartbeats stand for PONGs? Not if PINGs are so rare that the detector, which has
+ * learned the rhythm of heartbeats, would call a peer silent between two of them. */
+static inline bool
+trpi_activity_bears_beats(const trpi_remote_options *options)
+{
+    return options->link_pause_ms != TRPI_PHI_NO_PAUSE &&
+           options->link_pause_ms >= options->link_heartbeat_ms + 2u * TRPI_TICK_MS;
+}
+/* The heartbeat of sent_ms was answered now: this shows what a PONG shows. */
+static inline void
+trpi_activity_beat_answered(trpi_activity *activity, uint64_t sent_ms, uint64_t now_ms,
+                            uint64_t round_trip_us)
+{
+    if (activity->quiet) { /* tick-T3: nothing was asked */
+        trpi_detector_own_pause(&activity->detector, now_ms, now_ms - activity->heard_ms);
+        activity->quiet = false;
+    }
+    trpi_activity_heard(activity, now_ms);
+    trpi_activity_answered(activity, sent_ms, round_trip_us);
+    activity->beat_ms = sent_ms > activity->beat_ms ? sent_ms : activity->beat_ms;
 }
 /* No PING was needed for a heartbeat. */
 static inline void
@@ -110,6 +133,17 @@ static inline uint64_t
 trpi_activity_pinged_ms(const trpi_activity *activity)
 {
     return activity->pinged_ms;
+}
+/* tick-T1: if the peer is in question, is it time for a PING? gap_ms: between two questions, of
+ * which a heartbeat that was answered is one, unless only a PING will do. The heartbeat that
+ * follows it may be sent, and answered, until the next tick. Pure. */
+static inline bool
+trpi_activity_ping_is_due(const trpi_activity *activity, uint64_t now_ms, uint32_t gap_ms,
+                          bool only_ping)
+{
+    bool beats = !only_ping && activity->beat_ms >= activity->pinged_ms;
+    return now_ms - (beats ? activity->beat_ms : activity->pinged_ms) >=
+           gap_ms + (beats ? TRPI_TICK_MS : 0u);
 }
 static inline uint64_t
 trpi_activity_round_trip_us(const trpi_activity *activity)

@@ -182,6 +182,7 @@ struct trpi_remote {
     trpi_pending pending;
     trpi_channel channels[TRPI_CHANNEL_COUNT];
     _Atomic(trpi_beat_reply) beat_reply; /* NULL: heartbeats are handed on; release */
+    _Atomic(trpi_beat_asked) beat_asked; /* NULL: an answered one shows nothing; release */
     trpi_control_reserve *control;       /* NULL: no lane was handed over yet; by lock */
     trpi_log_limit log_limits[TRPI_LOG_LIMIT_COUNT];
     trpi_policy policy;

@@ -134,6 +134,7 @@ trpi_activity_begin(trpi_activity *activity, const trpi_remote *remote, uint64_t
     trpi_phi_options phi = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
                              o->link_heartbeat_ms, o->link_pause_ms };
     activity->heard_ms = activity->pinged_ms = now_ms;
+    activity->beat_ms = 0;
     activity->unanswered = activity->quiet = false;
     activity->used = true; /* the round trip of a new one is measured */
     trpi_detector_fini(&activity->detector);

@@ -538,6 +538,26 @@ arrived_ns(const trpi_conn *conn)
                : trpi_world_mono_ns(trpi_conn_remote(conn)->world);
 }
 
+/* tick-T1: an answer to a heartbeat of this node is as good as a PONG. */
+static void
+beat_look(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = trpi_conn_peer(conn);
+    trpi_beat_asked asked =
+        atomic_load_explicit(&trpi_conn_remote(conn)->beat_asked, memory_order_acquire);
+    uint64_t asked_us = 0, now_ns = arrived_ns(conn);
+    if (asked == NULL || !trpi_activity_bears_beats(&trpi_conn_remote(conn)->options) ||
+        !asked(frame->body, frame->bytes, &asked_us) || asked_us > now_ns / 1000) {
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    if (trpi_peer_is_active_as(peer, trpi_conn_uid(conn))) {
+        trpi_activity_beat_answered(&peer->activity, asked_us / 1000, now_ns / 1000000,
+                                    now_ns / 1000 - asked_us);
+    }
+    pthread_mutex_unlock(&peer->lock);
+}
+
 /* Pass a CONTROL frame to the function of its channel (gossip, heartbeats, ...). */
 static void
 on_control(trpi_conn *conn, const trpi_frame *frame)
@@ -553,6 +573,9 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
     trpi_node_id from = { *trpi_peer_address(trpi_conn_peer(conn)), trpi_conn_uid(conn) };
     trpi_channel *channel = &trpi_conn_remote(conn)->channels[frame->extra];
     trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room is called */
+    if (frame->extra == TRPI_CHANNEL_HEARTBEAT) {
+        beat_look(conn, frame);
+    }
     pthread_rwlock_rdlock(&channel->lock);
     if (channel->fn != NULL) {
         channel->fn(channel->arg, &from, frame->body, frame->bytes, arrived_ns(conn));

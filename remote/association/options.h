@@ -124,6 +124,9 @@ typedef void (*trpi_control_fn)(void *arg, const trpi_node_id *from, const uint8
 enum { TRPI_BEAT_BYTES = 9 };
 typedef bool (*trpi_beat_reply)(const uint8_t *bytes, size_t count,
                                 uint8_t ret_answer[TRPI_BEAT_BYTES]);
+/* If they are an answer, write when the request was made, by the world's clock, and return true.
+ * Likewise. */
+typedef bool (*trpi_beat_asked)(const uint8_t *bytes, size_t count, uint64_t *ret_asked_us);
 
 /* ---- a peer ---------------------------------------------------------------------------------- */
 
@@ -134,7 +137,7 @@ typedef struct trpi_peer_info {
     char reason[160];  /* of the last change */
     uint64_t next_ms;  /* gated: until the next attempt, from now */
     uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped;
-    uint64_t round_trip_us;                  /* of the last control ping; 0 unknown */
+    uint64_t round_trip_us;                  /* of the last PING or heartbeat; 0 unknown */
     uint32_t minor;                          /* of the wire, that both speak; 0: not met */
     char problem[TRPI_REACH_WHY_BYTES + 64]; /* a lane that cannot be dialled, and why; "": none */
     uint32_t slow_here;                      /* receivers here whose senders there are slowed */

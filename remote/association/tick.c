@@ -13,7 +13,9 @@
  * Must hold.
  *   tick-T1  A frame to a peer is followed by a PING within a heartbeat and a tick, and a PING
  *       without an answer by further ones: a user of a dead link learns of it as if the peer were
- *       sent a PING all the time.
+ *       sent a PING all the time. A heartbeat of the failure detector that was answered is as good
+ *       as a PING and its PONG (trpi_activity_bears_beats): then the PING comes a heartbeat and two
+ *       ticks after it, if the next one was not answered.
  *   tick-T2  A peer is idle only while nothing about it depends on time. (may_be_idle)
  *   tick-T3  Silence is judged only while an answer is due.
  *   tick-T4  A peer is forgotten when it has no pin, and when the reasons to keep it are over:
@@ -25,7 +27,7 @@
  *         vanished is noticed although nobody uses it, and address translation in between sees
  *         traffic.
  *         FORGET_MS, after a goodbye or without a handshake; FORGET_BARRED_MS.
- * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
+ * Tests.  tests/unit/remote/activity_test.c, events_test.c, tests/sim/idle_test.c, beats_test.c
  */
 #include "remote/association/activity.h"
 
@@ -93,12 +95,19 @@ may_be_idle(const trpi_peer *peer, bool watched)
 
 /* ---- is it there? ---------------------------------------------------------------------------- */
 
-/* Is a PING needed? */
+/* Is a PONG waited for, which says more than an answered heartbeat? */
+static bool
+is_pong_wanted(const trpi_peer *peer, bool watched)
+{
+    return (watched && !peer->watch.delegated) || trpi_waiting_count(&peer->waiting) > 0;
+}
+
+/* Is it to be known whether the peer is there? */
 static bool
 is_to_be_asked(const trpi_peer *peer, bool watched)
 {
-    return trpi_activity_is_in_question(&peer->activity) || (watched && !peer->watch.delegated) ||
-           trpi_redelivery_unacked(&peer->redelivery) > 0 || trpi_waiting_count(&peer->waiting) > 0;
+    return trpi_activity_is_in_question(&peer->activity) || is_pong_wanted(peer, watched) ||
+           trpi_redelivery_unacked(&peer->redelivery) > 0;
 }
 
 static void
@@ -110,7 +119,8 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *defer
     if (trpi_beat_used_take(trpi_peer_beat_box(peer))) {
         trpi_activity_use(&peer->activity);
     }
-    if (now_ms - trpi_activity_pinged_ms(&peer->activity) >= beat_ms) {
+    if (trpi_activity_ping_is_due(&peer->activity, now_ms, beat_ms,
+                                  is_pong_wanted(peer, watched))) {
         if (is_to_be_asked(peer, watched)) {
             trpi_peer_ping(peer, now_ms); /* tick-T1 */
         } else {
@@ -124,8 +134,7 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *defer
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
     const char *lost = given_up != TRP_OK ? "a system message was not acknowledged in time" : NULL;
-    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
-                               .random = trpi_world_random(trpi_peer_remote(peer)->world) };
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE };
     char reason[80];
     if (lost == NULL && trpi_activity_is_silent(&peer->activity, now_ms)) {
         event.kind = TRPI_ASSOC_LOST;
@@ -135,6 +144,7 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *defer
         trpi_peer_close(peer, NULL);
     }
     if (lost != NULL) {
+        event.random = trpi_world_random(trpi_peer_remote(peer)->world);
         (void)trpi_peer_step(peer, NULL, &event, lost, deferred);
     }
 }
@@ -239,8 +249,10 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     uint64_t now_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
     trpi_assoc_event event = { .kind = TRPI_ASSOC_TICK,
                                .want =
-                                   (trpi_peer_wants(peer) || watched) && trpi_peer_may_dial(peer),
-                               .random = trpi_world_random(trpi_peer_remote(peer)->world) };
+                                   (trpi_peer_wants(peer) || watched) && trpi_peer_may_dial(peer) };
+    if (!trpi_peer_is_active(peer) || trpi_peer_asked_ms(peer) != 0) { /* it may be gated */
+        event.random = trpi_world_random(trpi_peer_remote(peer)->world);
+    }
     bool handshaking = trpi_peer_state(peer) == TRPI_ASSOC_HANDSHAKING;
     const char *why = trpi_peer_asked_ms(peer) != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
     uint32_t bits = trpi_peer_step(peer, NULL, &event, why, &deferred);
@@ -256,7 +268,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     if (trpi_ends_have_overflowed(&peer->ends) && deferred.over_uid == 0) {
         trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
                                   .uid = trpi_ends_overflowed_take(&peer->ends),
-                                  .random = event.random };
+                                  .random = trpi_world_random(trpi_peer_remote(peer)->world) };
         (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages",
                              &deferred);
     }

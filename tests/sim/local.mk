@@ -84,6 +84,10 @@ tests_sim_churn_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/idle_test
 tests_sim_idle_test_SOURCES = tests/sim/idle_test.c
 tests_sim_idle_test_LDADD = $(unit_ldadd)
+# Associations that heartbeats go over: they need no PING.
+test_programs += tests/sim/beats_test
+tests_sim_beats_test_SOURCES = tests/sim/beats_test.c
+tests_sim_beats_test_LDADD = $(unit_ldadd)
 # Those who are no members: what they make a node remember.
 test_programs += tests/sim/strangers_test
 tests_sim_strangers_test_SOURCES = tests/sim/strangers_test.c

@@ -250,6 +250,7 @@ tests_unit_tls_tls_tests_SOURCES = \
 check_PROGRAMS += tests/unit/remote/remote_tests
 tests_unit_remote_remote_tests_LDADD = $(unit_ldadd)
 tests_unit_remote_remote_tests_SOURCES = \
+	tests/unit/remote/activity_test.c \
 	tests/unit/remote/association_test.c \
 	tests/unit/remote/block_test.c \
 	tests/unit/remote/check_test.c \
