@@ -200,6 +200,7 @@ hostile reopen 20 >"$work/out"
 accepted=$(sed -n 's/^accepted //p' "$work/out")
 if [ "${accepted:-0}" -ge 10 ]; then pass a_reader_that_has_gone_keeps_no_place; else fail a_reader_that_has_gone_keeps_no_place "$accepted of 20 were accepted"; fi
 late=$(awk '{ print $2 }' "$work/events" | sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }')
+measure event_delay "${late:-9999}" ms
 if [ "${late:-9999}" -le 300 ]; then pass events_come_soon_after_the_change; else fail events_come_soon_after_the_change "median $late ms of $(wc -l <"$work/events") events"; fi
 kill -KILL "$watched"
 
