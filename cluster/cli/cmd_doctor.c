@@ -100,8 +100,8 @@ finding_print(const trpi_cli *cli, const cJSON *finding)
         stack_print(thread);
     }
     if (!is_ok && advice != NULL && trpi_cli_has(cli, TRPI_CLI_FIX_HINTS)) {
-        (void)printf("       %-20s do: %s\n       %-20s see: %s#%s\n", "", advice, "",
-                     trpi_cli_get(finding, "page"), trpi_cli_get(finding, "id"));
+        (void)printf("       %-20s do: %s\n       %-20s see: %s\n", "", advice, "",
+                     trpi_cli_get(finding, "page"));
     }
 }
 

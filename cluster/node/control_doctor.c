@@ -7,6 +7,7 @@
  * Limits.  The members of the view; see doctor_others.c for the times.
  * Tests.   tests/unit/node/doctor_node_test.c, tests/system/observe.sh
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <troupe/live.h>
@@ -76,11 +77,14 @@ static bool
 finding_add(cJSON *list, const trpi_doctor_facts *facts, const trpi_doctor_finding *f)
 {
     cJSON *row = cJSON_CreateObject();
+    char advice[TRPI_DOCTOR_ADVICE_BYTES], page[64];
+    trpi_doctor_advice(f, advice, sizeof advice);
+    (void)snprintf(page, sizeof page, "docs/doctor.md#%s", f->id);
     bool ok = trpi_json_add_text(row, "id", f->id) &&
               trpi_json_add_text(row, "level", trpi_doctor_level_name(f->level)) &&
               trpi_json_add_text(row, "evidence", f->evidence) &&
-              trpi_json_add_text(row, "advice", f->advice[0] != '\0' ? f->advice : NULL) &&
-              trpi_json_add_text(row, "page", "docs/doctor.md") &&
+              trpi_json_add_text(row, "advice", advice[0] != '\0' ? advice : NULL) &&
+              trpi_json_add_text(row, "page", page) &&
               (strcmp(f->id, "stuck") != 0 || facts->held_count == 0 || held_add(row, facts));
     return trpi_json_append(list, row, ok);
 }

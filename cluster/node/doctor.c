@@ -164,7 +164,8 @@ check_disk(const trpi_doctor_facts *facts, trpi_doctor_finding *f)
         }
     }
     char ok[64];
-    (void)snprintf(ok, sizeof ok, "%" PRIu32 " file systems have room", facts->disks_count);
+    (void)snprintf(ok, sizeof ok, "%" PRIu32 " file system%s room", facts->disks_count,
+                   facts->disks_count == 1 ? " has" : "s have");
     trpi_doctor_found_cases(f, full.count > 0 ? TRPI_DOCTOR_FAIL : TRPI_DOCTOR_WARN,
                             full.count > 0 ? &full : &low,
                             facts->disks_count == 0 ? "this node writes to no file" : ok);
@@ -397,25 +398,30 @@ const trpi_doctor_check trpi_doctor_node_checks[] = {
     { "disk", check_disk, "make room, or move the files to a larger file system" },
     { "log", check_log,
       "make room for log.file, or let its reader keep up; lower log.level when it is debug" },
-    { "log-level", check_log_level, "set log.level to info, and reload (SIGHUP)" },
+    { "log-level", check_log_level, "set log.level to info, then: troupe config reload" },
     { "standstill", check_standstill,
       "find what suspended the process or the machine: SIGSTOP, a debugger, a snapshot, no "
       "memory" },
     { "handshakes", check_handshakes,
-      "find who opens connections without a handshake: troupe status, the firewall" },
+      "see who connects to this node's port (ss -tn), and let the firewall refuse strangers" },
     { "certificate", check_certificate,
-      "renew it (troupe cert renew), and reload (SIGHUP): connections go on" },
+      "troupe cert renew FILE, the one of remote.tls.cert, then: troupe config reload; connections "
+      "go on" },
     { "member-certificates", check_member_certificates,
-      "renew it on that member (troupe cert renew), and reload there (SIGHUP)" },
-    { "files", check_files, "mend the file that is named, then reload (SIGHUP)" },
+      "on that member: troupe cert renew FILE, the one of remote.tls.cert, then: troupe config "
+      "reload" },
+    { "files", check_files, "mend the file that is named, then: troupe config reload" },
     { "protection", check_protection,
-      "use remote.transport = tls (troupe cert ca, troupe cert node), and at least a cookie" },
+      "use remote.transport = tls (troupe cert ca NAME, troupe cert node HOST), or at least a "
+      "cookie (troupe cookie gen)" },
     { "refusals", check_refusals,
-      "compare certificates and cookies of the nodes: troupe cookie hash, troupe cert show" },
+      "compare certificates and cookies of the nodes: troupe cert show FILE, troupe cookie hash < "
+      "FILE" },
     { "test-adapters", check_test_adapters, "set remote.test-adapters = off where it is no test" },
-    { "idle-keys", check_idle_keys, "take the key out of the configuration: troupe config show" },
+    { "idle-keys", check_idle_keys, "take the key out of the file or option that is named" },
     { "stuck", check_stuck,
-      "an actor must not block: give it a dispatcher of its own (blocking), or stop it" },
+      "an actor must not block: give it a dispatcher of its own (blocking); if its turn never "
+      "ends, start the node again" },
     { "ask-cycles", check_ask_cycles,
       "these asks end only by their timeouts: let one of these actors answer without asking, or "
       "pass the question on (trp_forward)" },
@@ -426,9 +432,9 @@ const trpi_doctor_check trpi_doctor_node_checks[] = {
     { "dead-letters", check_dead_letters,
       "troupe deadletters shows which messages are lost, and the nearest path that has an actor" },
     { "journal", check_journal,
-      "make room; a journal that failed to write is read-only until the node is started again: "
-      "mend "
-      "the disk first" },
+      "no room: free some of the disk, or raise persistence.lmdb.size-max; away: look at its "
+      "server; "
+      "read-only: mend the disk, then start the node again" },
     { "journal-place", check_journal_place,
       "use a journal that all hosts share (persistence.journal = postgres)" },
 };
@@ -436,6 +442,20 @@ const size_t trpi_doctor_node_checks_count =
     sizeof trpi_doctor_node_checks / sizeof trpi_doctor_node_checks[0];
 
 /* ---- all of them ----------------------------------------------------------------------------- */
+
+void
+trpi_doctor_advice(const trpi_doctor_finding *finding, char *text, size_t bytes)
+{
+    const char *place = strstr(finding->advice, "MEMBER");
+    size_t member =
+        strncmp(finding->evidence, "troupe.", 7) == 0 ? strcspn(finding->evidence, " ") : 0;
+    if (place == NULL || member == 0) {
+        (void)snprintf(text, bytes, "%s", finding->advice);
+    } else {
+        (void)snprintf(text, bytes, "%.*s%.*s%s", (int)(place - finding->advice), finding->advice,
+                       (int)member, finding->evidence, place + strlen("MEMBER"));
+    }
+}
 
 static size_t
 checks_run(const trpi_doctor_check *checks, size_t count, const trpi_doctor_facts *facts,

@@ -13,6 +13,7 @@
 
 #define TRPI_DOCTOR_EVIDENCE_BYTES 400u
 #define TRPI_DOCTOR_TEXT_BYTES 200u
+#define TRPI_DOCTOR_ADVICE_BYTES 600u
 #define TRPI_DOCTOR_NAME_BYTES 288u
 #define TRPI_DOCTOR_FINDINGS_MAX 48u
 
@@ -142,6 +143,9 @@ typedef struct trpi_doctor_facts {
 /* Judge the facts: one finding for each check, in a fixed order. Returns their number. */
 size_t trpi_doctor_judge(const trpi_doctor_facts *facts,
                          trpi_doctor_finding findings[TRPI_DOCTOR_FINDINGS_MAX]);
+/* Write what to do, as it is typed: the member that the evidence begins with is in place of MEMBER.
+ */
+void trpi_doctor_advice(const trpi_doctor_finding *finding, char *text, size_t bytes);
 const char *trpi_doctor_level_name(trpi_doctor_level level); /* "ok", "warn", "fail" */
 /* Write how a value of a key differs between here and there into member, and count it. */
 void trpi_doctor_differ(trpi_doctor_member *member, const char *key, const char *here,

@@ -303,8 +303,7 @@ const trpi_doctor_check trpi_doctor_cluster_checks[] = {
     { "joined", check_joined, "troupe why says what keeps it from joining; troupe join ADDRESS" },
     { "two-clusters", check_two_clusters,
       "end the nodes of the smaller cluster and start them again: docs/operating.md, Two clusters "
-      "at "
-      "once" },
+      "at once" },
     { "unreachable", check_unreachable,
       "look whether that host lives; if it is dead: troupe down MEMBER; troupe why says what the "
       "downing strategy will do" },
@@ -317,9 +316,10 @@ const trpi_doctor_check trpi_doctor_cluster_checks[] = {
     { "down", check_down, "it is removed once all others agree: troupe why" },
     { "drained", check_drained, "when the work on it is done: troupe undrain MEMBER" },
     { "members", check_members,
-      "an older version does not know the command; else troupe ping MEMBER, and its log" },
+      "troupe ping MEMBER, and look at its log; an older version does not know the question" },
     { "links", check_links,
-      "open the port between these two hosts, and check remote.hostname and remote.port there" },
+      "if both nodes live: open the port between their hosts, and check remote.hostname and "
+      "remote.port of the one that cannot be dialled" },
     { "waiting", check_waiting,
       "troupe peers says why; the connection is dialled again by itself" },
     { "quarantine", check_quarantine, "start that node again: only a new incarnation is accepted" },
@@ -331,13 +331,13 @@ const trpi_doctor_check trpi_doctor_cluster_checks[] = {
     { "configuration", check_configuration,
       "give all members the same value, then restart them one after the other" },
     { "downing", check_downing,
-      "docs/operating.md, Which side goes on after a loss: three members or more and "
-      "keep-majority, "
-      "or a quorum-size that fits" },
+      "use three members or more and keep-majority, or a quorum-size that fits: docs/operating.md, "
+      "Which side goes on after a loss" },
     { "outlook", check_outlook, "troupe why; bring the unreachable members back before that time" },
     { "leave-timeout", check_leave_timeout,
       "raise cluster.leave-timeout, and TimeoutStopSec= of the unit with it" },
-    { "hand-overs", check_hand_overs, "troupe singleton says which member it waits for" },
+    { "hand-overs", check_hand_overs,
+      "troupe singleton says which member it waits for; troupe doctor there says what is stuck" },
     { "shards", check_shards,
       "troupe shards says what they wait for; if nothing, troupe doctor on the coordinator's "
       "host" },

@@ -185,7 +185,8 @@ peers_look(trp_node *node, trpi_doctor_facts *facts)
     trpi_remote_peers(node->remote, peers, room, &count);
     for (size_t i = 0; i < count && i < room; i++) {
         char address[TRPI_ADDRESS_TEXT_BYTES];
-        if (strcmp(peers[i].state, "quarantined") == 0) {
+        if (strcmp(peers[i].state, "quarantined") == 0 &&
+            strcmp(peers[i].reason, TRPI_PEER_SAID_GOODBYE) != 0) { /* else it has left */
             trpi_doctor_case(&facts->quarantined, "%s is quarantined: %s",
                              trpi_address_format(&peers[i].id.address, address, sizeof address),
                              peers[i].reason);

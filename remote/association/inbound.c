@@ -641,7 +641,7 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
             trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
                                        .random = trpi_world_random(trpi_conn_remote(conn)->world) };
             trpi_peer_goodbye_heard(peer);
-            (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &deferred);
+            (void)trpi_peer_step(peer, conn, &event, TRPI_PEER_SAID_GOODBYE, &deferred);
         }
     }
     trpi_peer_pump(peer, &deferred);

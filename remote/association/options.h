@@ -131,6 +131,8 @@ typedef bool (*trpi_beat_asked)(const uint8_t *bytes, size_t count, uint64_t *re
 /* ---- a peer ---------------------------------------------------------------------------------- */
 
 enum { TRPI_REMOTE_LANES = 10, TRPI_REACH_WHY_BYTES = 160 };
+/* The reason of a quarantined peer that has ended in good order. */
+#define TRPI_PEER_SAID_GOODBYE "peer said goodbye"
 typedef struct trpi_peer_info {
     trpi_node_id id;
     const char *state; /* "idle", "handshaking", "active", "gated", "quarantined" */

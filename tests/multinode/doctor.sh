@@ -25,6 +25,8 @@ freeze "${node_pid[3]}"
 check a_silent_member_is_named wait_until 60 finds 1 '(warn|FAIL)' '(members|unreachable)' "$(addr 3)"
 check it_cannot_be_dialled wait_until 60 finds 1 FAIL links "cannot dial $(addr 3)"
 check it_is_unreachable wait_until 60 finds 1 FAIL unreachable "$(addr 3) is unreachable"
+hinted() { ctl 1 doctor --fix-hints 2>/dev/null | grep -qF "if it is dead: troupe down $(addr 3);"; }
+check what_to_do_names_it wait_until 60 hinted
 check the_members_do_not_agree wait_until 60 finds 1 '(warn|FAIL)' convergence "have not agreed for"
 # Of three only one is left: this side will stop, when the time is over.
 freeze "${node_pid[2]}"

@@ -39,7 +39,7 @@ topics {"ok":true,"selfNode":"$A","mediators":[{"name":"default","role":null,"se
 publish {"ok":true,"topic":"news","delivered":3,"nodes":2,"silent":0}
 singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"worker","state":"Younger","stateMs":5000,"host":"$B","hostMs":61000,"runsHere":false,"waits":null,"kept":0},{"name":"ids","role":null,"state":"BecomingOldest","stateMs":7000,"host":"$A","hostMs":7000,"runsHere":false,"waits":"$C has not handed it over yet (3 requests unanswered)","kept":0}]}
 shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"hosts","why":null,"shards":1000,"here":600,"entities":12,"kept":0,"coordinator":"$A","coordinates":true,"ready":true,"coordinatorMs":61000,"nodes":[{"node":"$A","shards":600,"state":"hosts"},{"node":"$B","shards":400,"state":"leaving"}],"waitsCount":1,"waitsMs":7000,"waits":"shard 7 moves: its entities on $B have not ended"}]}
-doctor {"ok":true,"selfNode":"$A","healthy":false,"failures":1,"warnings":1,"findings":[{"id":"joined","level":"ok","evidence":"this node is Up","advice":null,"page":"docs/doctor.md"},{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"},{"id":"clock","level":"warn","evidence":"B is 1.8 s ahead","advice":"start a time service","page":"docs/doctor.md"}],"elapsedMs":1100}
+doctor {"ok":true,"selfNode":"$A","healthy":false,"failures":1,"warnings":1,"findings":[{"id":"joined","level":"ok","evidence":"this node is Up","advice":null,"page":"docs/doctor.md#joined"},{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md#links"},{"id":"clock","level":"warn","evidence":"B is 1.8 s ahead","advice":"start a time service","page":"docs/doctor.md#clock"}],"elapsedMs":1100}
 metrics {"ok":true,"families":[{"name":"troupe_actors","type":"gauge","help":"Actors.","samples":[{"value":1204}]},{"name":"troupe_dead_letters_total","type":"counter","help":"Lost.","samples":[{"labels":{"reason":"no-such-actor"},"value":3}]},{"name":"troupe_wait_seconds","type":"histogram","help":"Waits.","buckets":[{"le":0.1,"count":3}],"count":4,"sum":1.5}]}
 stop {"ok":true,"path":"$A/user/a","action":"stop","dryRun":false}
 upgrade {"ok":true,"plugin":"counter.so","version":2,"changed":12,"keptCount":0,"kept":[],"elapsedMs":40}
@@ -191,7 +191,7 @@ expect doctor_json 1 good doctor -o json
 is_json doctor_json_is_json
 cat >"$work/all" <<END
 why {"ok":true,"selfNode":"$A","members":[{"node":"$A","yes":true,"answer":{"leader":"$A","members":3,"converged":true,"sinceMs":61000,"reasons":[]}},{"node":"$B","yes":null,"answer":null,"error":"it has not answered in time"}],"silent":["$B"],"elapsedMs":2000}
-doctor {"ok":true,"selfNode":"$A","members":[{"node":"$A","yes":false,"answer":{"healthy":false,"failures":1,"warnings":0,"findings":[{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md"}]}},{"node":"$B","yes":null,"answer":null,"error":"timed out"}],"silent":["$B"],"elapsedMs":2000}
+doctor {"ok":true,"selfNode":"$A","members":[{"node":"$A","yes":false,"answer":{"healthy":false,"failures":1,"warnings":0,"findings":[{"id":"links","level":"fail","evidence":"A cannot dial B","advice":"open the port","page":"docs/doctor.md#links"}]}},{"node":"$B","yes":null,"answer":null,"error":"timed out"}],"silent":["$B"],"elapsedMs":2000}
 peers {"ok":true,"selfNode":"$A","peers":[]}
 END
 background "$fake" "$work/all.sock" "$work/all"

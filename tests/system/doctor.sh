@@ -21,6 +21,20 @@ background "$troupe" node --port 0 --seed self --socket "$work/fresh.sock" --set
 fresh() { "$troupe" --socket "$work/fresh.sock" doctor 2>/dev/null | grep -qE '^ ok +log +no line was lost'; }
 check a_node_with_room_has_lost_none wait_until 60 fresh
 
+
+# ---- what to do is a command: it is typed as it is printed
+typed() {
+    "$troupe" --socket "$work/fresh.sock" doctor --fix-hints 2>/dev/null | sed -n 's/^ *do: .*: \(troupe undrain troupe\.tcp:.*\)$/\1/p' >"$work/typed"
+    test -s "$work/typed"
+}
+fresh_drained() { "$troupe" --socket "$work/fresh.sock" doctor 2>/dev/null | grep -qE "^ $1 +drained "; }
+check it_is_drained "$troupe" --socket "$work/fresh.sock" drain
+check a_drained_node_is_named wait_until 60 fresh_drained warn
+check what_to_do_names_the_node wait_until 60 typed
+# shellcheck disable=SC2046 # words
+check what_is_printed_works "$troupe" --socket "$work/fresh.sock" $(sed 's/^troupe //' "$work/typed")
+check it_is_drained_no_more wait_until 60 fresh_drained ok
+
 # ---- a way to a member that ends: its port is that of a program in between
 cat >"$work/way.py" <<'END'
 import socket, sys, threading

@@ -48,6 +48,18 @@ is each_command_is_listed "${bad_list[*]}" ""
 is each_command_is_in_the_manual "${bad_manual[*]}" ""
 is each_command_is_called_by_a_test "${bad_test[*]}" ""
 
+# What the doctor tells to type, and its pages: commands that there are.
+grep -ohE '(^|[^/a-z])troupe [a-z]+( [a-z]+)?' "$src"/cluster/node/doctor{,_cluster}.c "$src/docs/doctor.md" | sed -E 's/^[^t]*troupe //' | sort -u >"$work/typed"
+bad=()
+while read -r name verb; do
+    case $name in
+    cert | config | cookie | journal) { "$troupe" __complete "$name" ""; "$troupe" "$name" --help; } 2>&1 | grep -qwF -- "$verb" || bad+=("$name $verb") ;;
+    *) has_command "$name" || bad+=("$name") ;; # what follows may be the sentence
+    esac
+done <"$work/typed"
+is what_doctor_tells_to_type_is_there "${bad[*]}" ""
+check the_list_has_them grep -q '^undrain' "$work/typed"
+
 # ---- flags: all that the completion offers, and those that were promised
 for name in "${commands[@]}"; do "$troupe" __complete "$name" --; done | grep '^--' | sed 's/=.*//' | sort -u >"$work/flags"
 bad=()

@@ -135,6 +135,20 @@ strangers_that_crowd_the_door_are_named(void)
     trp_node_close(node);
 }
 
+static bool
+has_quarantined(const trp_node *node)
+{
+    cJSON *reply = control_ask(trp_node_control_path(node), "{\"cmd\":\"peers\"}");
+    const cJSON *peer;
+    bool has = false;
+    cJSON_ArrayForEach(peer, cJSON_GetObjectItem(reply, "peers"))
+    {
+        has = has || strcmp(trpi_json_get_text(peer, "state"), "quarantined") == 0;
+    }
+    cJSON_Delete(reply);
+    return has;
+}
+
 static void
 a_removed_incarnation_is_named(void)
 {
@@ -144,6 +158,11 @@ a_removed_incarnation_is_named(void)
     trp_node *node = up_with("one", one);
     const char *two[] = { seed_of(node, seed), "cluster.downing.active-strategy=manual", NULL };
     trp_node *second = up_with("two", two);
+    cJSON_Delete(control_ask(trp_node_control_path(second), "{\"cmd\":\"leave\",\"wait\":false}"));
+    closes(second, TRP_NODE_LEFT);
+    UNIT_WAIT(has_quarantined(node), 60000);       /* it is, as it comes back as another one only */
+    UNIT_TRUE(says(node, "quarantine", "ok", "")); /* but it has left in good order */
+    second = up_with("two", two);
     UNIT_WAIT(says(node, "quarantine", "ok", ""), 60000);
     snprintf(down, sizeof down, "{\"cmd\":\"down\",\"member\":\"%s\",\"dead\":true,\"wait\":false}",
              trp_node_address(second));

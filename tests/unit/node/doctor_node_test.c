@@ -109,7 +109,7 @@ static void
 figures_of_the_host_are_judged(void)
 {
     trp_node *node = up_with("log.level=info");
-    UNIT_TRUE(says(node, "disk", "ok", "1 file systems"));
+    UNIT_TRUE(says(node, "disk", "ok", "1 file system has room"));
     disk_free = 15;
     UNIT_TRUE(says(node, "disk", "fail", "space of the control socket"));
     disk_free = 500;

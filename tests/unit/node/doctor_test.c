@@ -209,7 +209,7 @@ figures_of_the_process_are_judged_at_their_limits(void)
     JUDGED(&f, "processor", WARN, "40 %");
     f = healthy();
     f.disks[0].bytes_free = 100;
-    JUDGED(&f, "disk", OK, "1 file systems");
+    JUDGED(&f, "disk", OK, "1 file system has room");
     f.disks[0].bytes_free = 99;
     JUDGED(&f, "disk", WARN, "space of the log, /var/log: 9 % free");
     f.disks[0].bytes_free = 19;
@@ -218,7 +218,7 @@ figures_of_the_process_are_judged_at_their_limits(void)
     f.disks[0].inodes_free = 0;
     JUDGED(&f, "disk", FAIL, "inodes of the log");
     f.disks[0].inodes = 0; /* a file system without that limit */
-    JUDGED(&f, "disk", OK, "1 file systems");
+    JUDGED(&f, "disk", OK, "1 file system has room");
     f = healthy();
     f.dead_letters = 299;
     JUDGED(&f, "dead-letters", OK, "299");
@@ -416,6 +416,34 @@ cycles_of_asks_are_judged(void)
     JUDGED(&f, "ask-cycles", OK, "more asks wait than were looked at");
 }
 
+static const trpi_doctor_finding *
+judged(const trpi_doctor_facts *f, const char *id)
+{
+    static trpi_doctor_finding findings[TRPI_DOCTOR_FINDINGS_MAX];
+    const trpi_doctor_finding *it = find(findings, trpi_doctor_judge(f, findings), id);
+    UNIT_REQUIRE(it != NULL);
+    return it;
+}
+
+/* A command is told as it is typed, with the member that the finding is about. */
+static void
+what_to_do_names_the_member(void)
+{
+    char text[TRPI_DOCTOR_ADVICE_BYTES], cut[8];
+    trpi_doctor_facts f = healthy();
+    trpi_doctor_advice(judged(&f, "drained"), text, sizeof text);
+    UNIT_TEXT(text, "");
+    trpi_doctor_case(&f.drained, "troupe.tcp://demo@10.0.0.2:2552 is drained");
+    trpi_doctor_advice(judged(&f, "drained"), text, sizeof text);
+    UNIT_TEXT(text, "when the work on it is done: troupe undrain troupe.tcp://demo@10.0.0.2:2552");
+    trpi_doctor_advice(judged(&f, "drained"), cut, sizeof cut);
+    UNIT_TEXT(cut, "when th");
+    f = healthy();
+    trpi_doctor_case(&f.drained, "somebody is drained");
+    trpi_doctor_advice(judged(&f, "drained"), text, sizeof text);
+    UNIT_TEXT(text, "when the work on it is done: troupe undrain MEMBER");
+}
+
 UNIT_BEGIN("doctor")
 UNIT(a_healthy_cluster_has_no_finding_and_each_check_says_its_figures)
 UNIT(figures_that_are_not_known_are_no_warnings)
@@ -427,4 +455,5 @@ UNIT(downing_that_cannot_decide_for_this_size_is_found)
 UNIT(members_that_differ_are_found)
 UNIT(cases_are_counted_and_the_first_is_told)
 UNIT(switches_and_states_are_judged)
+UNIT(what_to_do_names_the_member)
 UNIT_END
