@@ -64,6 +64,7 @@ troupe_sources += \
 	cluster/node/control_view.c \
 	cluster/node/control_why.c \
 	cluster/node/node.c \
+	cluster/node/node_again.c \
 	cluster/node/node_check.c \
 	cluster/node/node_dump.c \
 	cluster/node/node_limits.c \

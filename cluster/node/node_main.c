@@ -6,7 +6,8 @@
  *          and read from a signalfd, so that no code runs in a signal handler.
  * States.  running --TERM, INT--> leaving
  *          running or leaving --left--> exit 0; running --downed--> exit 76
- *          leaving --leave-timeout, downed--> exit 75, --TERM, INT SAME_MS later or more--> exit 1
+ *          leaving --leave-timeout, downed--> exit 75
+ *          leaving or closing --TERM, INT TRPI_END_SAME_MS later or more--> exit 1 (node_again.c)
  * Tests.   tests/system/node.sh
  */
 #include <errno.h>
@@ -24,14 +25,13 @@
 #include "base/assert.h"
 #include "base/errno_name.h"
 #include "base/sized.h"
+#include "cluster/node/node_again.h"
 #include "cluster/node/node_management.h"
 #include "cluster/node/node_notify.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 #include "cluster/node/start_pages.h"
 
-/* a terminal, a service manager and its wrapper may all send the same signal */
-#define SAME_MS 500u
 #define STARTED_MS 5000 /* most nodes have joined by then */
 
 static const char help[] =
@@ -349,7 +349,7 @@ end_take(trp_node *node, const struct signalfd_siginfo *info, leaving *l)
         trp_node_leave(node);
         return false;
     }
-    if (now_ms - l->since_ms < SAME_MS) {
+    if (now_ms - l->since_ms < TRPI_END_SAME_MS) {
         return false;
     }
     trpi_audit_signal(node, "end-at-once", name, info->ssi_uid, info->ssi_pid);
@@ -386,13 +386,12 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *
 }
 
 static int
-node_run(trp_node *node, const trpi_node_options *options, int signal_fd)
+node_run(trp_node *node, const trpi_node_options *options, int signal_fd, leaving *l)
 {
     struct pollfd fds[3] = { { signal_fd, POLLIN, 0 },
                              { trp_node_end_fd(node), POLLIN, 0 },
                              { trpi_reload_open(node) == TRP_OK ? node->reload.fd : -1, POLLIN,
                                0 } };
-    leaving l = { 0 };
     int quiet_ms = STARTED_MS; /* then what only the start needed is given back, once */
     for (;;) {
         trp_node_end end;
@@ -404,7 +403,7 @@ node_run(trp_node *node, const trpi_node_options *options, int signal_fd)
             trpi_start_pages_drop();
             quiet_ms = -1;
         }
-        if (signals_take(signal_fd, node, options, &l)) {
+        if (signals_take(signal_fd, node, options, l)) {
             _exit(TRPI_CTL_EXIT_NO); /* at once: without waiting for other nodes */
         }
         if (fds[2].revents & POLLIN) {
@@ -454,10 +453,21 @@ descriptors_raise(void)
     }
 }
 
+static void
+node_end(trp_node *node, int signal_fd, const leaving *l)
+{
+    trpi_end_again *again = trpi_end_again_start(node, signal_fd, l->since_ms);
+    trpi_notify_stopping();
+    trpi_reload_close(node);
+    trp_node_close(node);
+    trpi_notify_end();
+    trpi_end_again_stop(again);
+}
+
 /* Open the node and let the program begin. Returns 0, or the exit code. */
 static int
-node_begin(const trpi_node_options *options, const trp_node_options *given, trp_node_start_fn start,
-           void *arg, trp_node **ret_node)
+node_begin(const trpi_node_options *options, const trp_node_options *given, int signal_fd,
+           trp_node_start_fn start, void *arg, trp_node **ret_node)
 {
     trpi_config *config = NULL;
     trpi_config_error config_error = { "" };
@@ -481,7 +491,7 @@ node_begin(const trpi_node_options *options, const trp_node_options *given, trp_
     if (err != TRP_OK) {
         trp_system_log((*ret_node)->system, TRP_LOG_ERROR, "node",
                        "the program failed at its start, the node ends: %s", trp_strerror(err));
-        trp_node_close(*ret_node);
+        node_end(*ret_node, signal_fd, &(leaving){ 0 });
         return err == TRP_ECONFIG ? TRPI_CTL_EXIT_CONFIG : TRPI_CTL_EXIT_INTERNAL;
     }
     return 0;
@@ -518,7 +528,7 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
         (void)fprintf(stderr, "troupe: cannot wait for signals\n");
         return TRPI_CTL_EXIT_INTERNAL;
     }
-    rc = node_begin(&flags, &given, start, arg, &node);
+    rc = node_begin(&flags, &given, signal_fd, start, arg, &node);
     if (rc == 0) {
         if (node->log.format == 0 && isatty(STDERR_FILENO)) {
             banner_print(node, &flags);
@@ -526,11 +536,9 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
             banner_log(node);
         }
         trpi_notify_begin(node, has_no_seeds(node));
-        rc = node_run(node, &flags, signal_fd);
-        trpi_notify_stopping();
-        trpi_reload_close(node);
-        trp_node_close(node);
-        trpi_notify_end();
+        leaving l = { 0 };
+        rc = node_run(node, &flags, signal_fd, &l);
+        node_end(node, signal_fd, &l);
     }
     (void)close(signal_fd);
     return rc;

@@ -4,7 +4,12 @@
  *     troupe send /user/mule 'hold FILE'    it holds its thread while there is such a file
  *     troupe send /user/mule 'lose 1000'    that many messages to an actor that has ended
  *     troupe send /user/mule fail           it is restarted
+ *
+ * Or, with the path of a file, whose end hangs while there is that file: it makes FILE.fini first.
+ *
+ *     troupe node --load tests/system/.libs/many.so:/tmp/file
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +73,8 @@ many_init(trp_node *node, const char *arguments, void **ret_state, trp_plugin_er
     trp_system *system = trp_node_system(node);
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref;
-    (void)ret_state;
     (void)ret_error;
+    *ret_state = arguments[0] == '/' ? strdup(arguments) : NULL;
     options.name = "mule";
     trp_err err = trp_system_spawn(system, &mule, &options, &ref);
     options.name = NULL;
@@ -82,7 +87,15 @@ many_init(trp_node *node, const char *arguments, void **ret_state, trp_plugin_er
 static void
 many_fini(void *state)
 {
-    (void)state;
+    char made[256];
+    if (state != NULL) {
+        (void)snprintf(made, sizeof made, "%s.fini", (const char *)state);
+        (void)close(open(made, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        while (access(state, F_OK) == 0) {
+            (void)usleep(20000);
+        }
+    }
+    free(state);
 }
 
 TRP_PLUGIN("many", many_init, many_fini)

@@ -164,6 +164,32 @@ last_ended second_signal_ends_with_1 1
 lacks a_second_signal_at_once_is_not_taken_for_one "SIGINT again" "$work/4.log"
 kill -CONT "$third"
 
+# ---- also while the node closes: the end of its plugin hangs
+closing() { # N OPTION...: a node of its own that hangs when it closes
+    node "$@" --port 0 --seed self --load "$build/tests/system/.libs/many.so:$work/held$1"
+    : >"$work/held$1"
+    check "node_$1_comes_up" wait_until 60 up "$1"
+}
+term_once_more() { # NAME LOG
+    local told_ms
+    # It has been told half a second ago, or is told again: each look sends one.
+    check "$1" wait_until 60 term_again
+    last_ended "$1_with_1" 1
+    has "$1_and_logs_it" "SIGTERM again: ending at once" "$2"
+    has "$1_and_audits_it" "order=end-at-once on=troupe.tcp://demo@127.0.0.1:" "$2"
+}
+closing 8 --log-file "$work/8.file"
+kill -TERM "$started"
+check the_plugin_of_node_8_hangs wait_until 60 test -e "$work/held8.fini"
+term_once_more a_second_signal_ends_a_node_that_closes "$work/8.file"
+closing 9
+expect it_is_told_to_leave 0 ctl 9 leave
+check the_plugin_of_node_9_hangs wait_until 60 test -e "$work/held9.fini"
+kill -TERM "$started"
+check the_first_signal_behind_an_order_ends_nothing wait_until 60 grep -q "SIGTERM: the node ends already (once more to end at once)" "$work/9.log"
+check node_9_still_closes lives "$started"
+term_once_more the_next_one_does "$work/9.log"
+
 # ---- standard error is a pipe without a reader
 mkfifo "$work/full"
 exec {full}<>"$work/full"
