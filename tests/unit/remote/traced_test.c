@@ -27,6 +27,10 @@ front_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)state;
     if (trp_msg_bytes(msg) == 6) {
         UNIT_EQUAL(trp_select_tell(ctx, far_path, &trp_string_type, "question", 8), TRP_OK);
+    } else if (trp_msg_bytes(msg) == 4) {
+        for (int i = 0; i < 3; i++) { /* alike: without a trace they would share a frame */
+            trp_tell_text(ctx, far, "plain");
+        }
     } else if (trp_msg_bytes(msg) == 3) {
         UNIT_EQUAL(trp_ask(ctx, far, &trp_string_type, "question", 8, 60000, noted, NULL), TRP_OK);
     } else if (trp_ref_is_none(trp_sender(ctx))) {
@@ -113,6 +117,26 @@ a_question_to_another_node_and_its_answer_are_in_its_trace(void)
     pair_end(&p);
 }
 
+/* HOW-09: each tell is a hop of the other node, with a span of its own. */
+static void
+tells_to_another_node_are_in_the_trace(void)
+{
+    pair p;
+    seen here, there;
+    trp_ref from = fronts_begin(&p, NULL, NULL);
+    trp_system_tell_traced(p.system[0], from, (trp_ref)TRP_REF_NONE, &outside, &trp_string_type,
+                           "tell", 4);
+    UNIT_WAIT(hops_see(p.system[1], &there) == 3, 60000);
+    UNIT_WAIT(hops_see(p.system[0], &here) == 1 + 3, 60000); /* with the echoes */
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(there.last[i].trace.id_low, outside.id_low);
+        UNIT_EQUAL(there.last[i].parent, here.last[0].trace.span);
+        UNIT_TRUE(there.last[i].net_ns > 0);
+        UNIT_TRUE(there.last[i].trace.span != there.last[(i + 1) % 3].trace.span);
+    }
+    pair_end(&p);
+}
+
 static void
 messages_without_a_trace_have_none_behind_one(void)
 {
@@ -180,6 +204,7 @@ a_message_to_a_selection_of_another_node_is_in_its_trace(void)
 UNIT_BEGIN("traced")
 UNIT(a_message_to_a_selection_of_another_node_is_in_its_trace)
 UNIT(a_question_to_another_node_and_its_answer_are_in_its_trace)
+UNIT(tells_to_another_node_are_in_the_trace)
 UNIT(messages_without_a_trace_have_none_behind_one)
 UNIT(a_peer_that_takes_no_traces_gets_the_message_alone)
 UNIT_END
