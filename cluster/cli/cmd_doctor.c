@@ -56,6 +56,7 @@ trpi_cli_doctor_stacks(const trpi_cli *cli, cJSON *reply)
             stack_add(cli, thread);
         }
     }
+    trpi_cli_object_clean(cli, reply); /* names of files and symbols are whatever they are */
 }
 
 static void

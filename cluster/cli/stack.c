@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "base/loaded_library.h"
+#include "base/utf8.h"
 #include "cluster/cli/cli.h"
 
 #define STOP_MS 500u
@@ -399,6 +400,7 @@ stack_take(pid_t pid, int thread, trpi_stack *ret_stack, char *why, size_t why_b
     }
     for (uint32_t i = 0; ok && i < t.count; i++) {
         frame_name(&t, t.at[i], ret_stack->frames[i]);
+        trpi_utf8_mend(ret_stack->frames[i], strlen(ret_stack->frames[i])); /* a file's own name */
     }
     ret_stack->count = ok ? t.count : 0;
     ret_stack->is_cut = t.is_cut;
