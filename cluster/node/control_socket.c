@@ -67,7 +67,7 @@ trpi_control_is_live(const char *path, int *ret_pid)
     return err == TRP_OK || err == TRP_ETIMEDOUT;
 }
 
-bool
+trp_err
 trpi_control_socket_check(const char *path, char *why, size_t why_bytes)
 {
     char directory[TRPI_CTL_PATH_BYTES] = ".";
@@ -79,24 +79,30 @@ trpi_control_socket_check(const char *path, char *why, size_t why_bytes)
         directory[bytes] = '\0';
     }
     if (stat(directory, &info) != 0) {
-        (void)snprintf(why, why_bytes, errno == ENOENT ? "no such directory" : "%s",
+        bool missing = errno == ENOENT;
+        (void)snprintf(why, why_bytes,
+                       missing ? "no such directory: make it (mkdir -p), or name another path with "
+                                 "--socket or control.socket"
+                               : "%s",
                        strerror(errno));
-        return false;
+        return missing || errno == ENOTDIR ? TRP_ECONFIG : TRP_EPERM;
     }
     if (!S_ISDIR(info.st_mode)) {
-        (void)snprintf(why, why_bytes, "%s is no directory", directory);
-        return false;
+        (void)snprintf(why, why_bytes,
+                       "%s is no directory: name another path with --socket or control.socket",
+                       directory);
+        return TRP_ECONFIG;
     }
     if (lstat(path, &info) == 0 && !S_ISSOCK(info.st_mode)) {
         (void)snprintf(why, why_bytes, "a file of that name that is not a socket is in the way");
-        return false;
+        return TRP_EPERM;
     }
     if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
         (void)snprintf(why, why_bytes, "no file may be made in its directory: %s (%s)",
                        strerror(errno), trpi_errno_name(errno));
-        return false;
+        return TRP_EPERM;
     }
-    return true;
+    return TRP_OK;
 }
 
 static trp_err

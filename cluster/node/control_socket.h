@@ -11,8 +11,9 @@
 /* Make path, replacing a stale one. Errors: TRP_EEXIST (a live node is there; *ret_pid, 0 unknown),
  * TRP_EPERM, TRP_ENOENT (no such directory), TRP_ELIMIT, TRP_EIO. */
 trp_err trpi_control_socket_listen(const char *path, int *ret_fd, int *ret_pid);
-/* Check by the file system whether a socket could be made there now. false: no, and *why. */
-bool trpi_control_socket_check(const char *path, char *why, size_t why_bytes);
+/* Check by the file system whether a socket could be made there now; else *why. Errors: TRP_ECONFIG
+ * (its directory is none, which no restart mends), TRP_EPERM. */
+trp_err trpi_control_socket_check(const char *path, char *why, size_t why_bytes);
 bool trpi_control_is_live(const char *path, int *ret_pid);
 /* Give the user and process at the other end (SO_PEERCRED). false: the kernel does not know. */
 bool trpi_control_peer(int fd, uint32_t *ret_uid, long *ret_pid);

@@ -165,8 +165,8 @@ control_start(trp_node *node, trp_node_error *ret_error)
         return TRP_OK;
     case TRP_EEXIST:
         return fail_running(node, pid, ret_error);
-    case TRP_ENOENT:
-        return trpi_node_fail(ret_error, TRP_EPERM, "control socket %s: no such directory",
+    case TRP_ENOENT: /* since the check */
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "control socket %s: no such directory",
                               node->control_path);
     default:
         return trpi_node_fail(ret_error, err == TRP_EIO ? TRP_EPERM : err, "control socket %s: %s",
@@ -294,9 +294,9 @@ control_check(trp_node *node, trp_node_error *ret_error)
     if (!node->control_path[0]) {
         return TRP_OK;
     }
-    if (!trpi_control_socket_check(node->control_path, why, sizeof why)) {
-        return trpi_node_fail(ret_error, TRP_EPERM, "control socket %s: %s", node->control_path,
-                              why);
+    trp_err err = trpi_control_socket_check(node->control_path, why, sizeof why);
+    if (err != TRP_OK) {
+        return trpi_node_fail(ret_error, err, "control socket %s: %s", node->control_path, why);
     }
     return node->only_check ? TRP_OK : running_check(node, ret_error);
 }

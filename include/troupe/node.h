@@ -125,8 +125,8 @@ typedef trp_err (*trp_node_start_fn)(trp_node *node, void *arg);
  * Ownership: borrows all until it returns.
  * Errors:    none; the result is the exit code: 0 left the cluster, 64 usage, 69 cannot listen or
  *            runs already, 70 internal error or start failed, 75 leaving took too long, 76 downed,
- *            77 no place for the control socket, 78 configuration or plugin. A second signal ends
- *            the process with 1, this call does not return then.
+ *            77 the control socket may not be made, 78 configuration or plugin. A second signal
+ *            ends the process with 1, this call does not return then.
  * Thread:    the main thread, before any other is made: it blocks TERM, INT, HUP, USR1 and USR2 in
  *            all of them, ignores PIPE, and leaves both so.
  * Source:    docs/operating.md.  Since: 0.1 */

@@ -37,7 +37,10 @@ refused a_certificate_that_is_none 78 $(tls ca.key)
 # shellcheck disable=SC2046
 refused a_key_of_another_certificate 78 $(tls ca)
 refused a_detector_that_nobody_brings 78 --set cluster.failure-detector.implementation-class=mine
-refused a_socket_directory_nowhere 77 --socket "$work/none/x.sock"
+refused a_socket_directory_nowhere 78 --socket "$work/none/x.sock"
+has it_says_what_to_do_for_it "no such directory: make it (mkdir -p), or name another path with --socket" "$work/err"
+refused a_socket_directory_that_is_a_file 78 --socket "$work/text.so/x.sock"
+refused a_socket_below_a_file 78 --socket "$work/text.so/y/x.sock"
 refused a_socket_that_is_a_file 77 --socket "$work/text.so"
 refused a_socket_path_that_is_too_long 78 --socket "$work/$(printf 'x%.0s' {1..120})"
 

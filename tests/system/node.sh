@@ -117,7 +117,7 @@ if [ -z "$sanitizer" ]; then # which reserves terabytes
 fi
 expect plugin_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --load no-such-plugin.so
 has plugin_nowhere_says_where_it_looked "/troupe and where" "$work/err"
-expect no_place_for_the_socket 77 "$troupe" node --port 0 --socket "$work/none/0.sock"
+expect no_place_for_the_socket 78 "$troupe" node --port 0 --socket "$work/none/0.sock"
 node 1 --port "$port" --seed self
 wait_until 60 up 1
 expect taken_port 69 "$troupe" node --port "$port" --socket "$work/2.sock"
