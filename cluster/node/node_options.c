@@ -86,10 +86,11 @@ flag_take(trpi_node_options *options, const struct flag *flag, const char *value
         return 0;
     }
     if (strcmp(flag->name, "--output") == 0) {
-        options->as_json = strcmp(value, "json") == 0;
+        options->on_one_line = strcmp(value, "jsonl") == 0;
+        options->as_json = options->on_one_line || strcmp(value, "json") == 0;
         return options->as_json || strcmp(value, "table") == 0
                    ? 0
-                   : usage_error("unknown output format %s: table or json%s", value, "");
+                   : usage_error("unknown output format %s: table, json or jsonl%s", value, "");
     }
     options->help |= strcmp(flag->name, "--help") == 0;
     options->origin |= strcmp(flag->name, "--origin") == 0;

@@ -24,7 +24,8 @@ typedef struct trpi_node_options {
     bool help, environment_ignored;
     const char *positional[4];
     size_t positional_count;
-    bool origin, as_json, reference; /* config show --origin, -o json, --reference */
+    bool origin, as_json, reference; /* config show --origin, -o json or jsonl, --reference */
+    bool on_one_line;                /* -o jsonl */
     bool keys_only;                  /* config check --keys-only */
 } trpi_node_options;
 

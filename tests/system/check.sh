@@ -53,6 +53,38 @@ lacks seed_that_resolves "does not resolve" "$work/err"
 expect keys_of_another_host 0 "$troupe" config check --keys-only --host 203.0.113.7 --load "$work/none.so"
 expect wrong_keys_of_another_host 78 "$troupe" config check --keys-only --set remote.prot=1
 
+# The same as JSON, on standard output alone; what is refused is an answer too, of a file that cannot be read as well.
+json() { # NAME CODE FILE LEVEL TEXT FORMAT ARGUMENT...: ok, exit and file, and a finding of that level with that text ("": none)
+    expect "$1_as_$6" "$2" "$troupe" config check -o "$6" "${@:7}"
+    [ "$2" -ne 0 ] || lacks "$1_as_${6}_is_all" note "$work/err"
+    cp "$work/out" "$work/json"
+    check "$1_as_$6_is_whole" python3 - "$work/json" "$2" "$3" "$4" "$5" "$6" <<'END'
+import json, sys
+name, code, file, level, text, form = sys.argv[1:]
+got = open(name).read()
+assert form == "json" or got.count("\n") == 1, got
+got = json.loads(got)
+assert list(got) == ["file", "ok", "exit", "findings"] and got["ok"] == (code == "0") and got["exit"] == int(code), got
+assert got["file"] == (file or None), got
+found = [(f["level"], text in f["text"]) for f in got["findings"]]
+assert (level, True) in found if level else found == [], got
+END
+}
+printf 'system = demo\n# \303\244\ncluster { gosip-interval = 1s }\n' >"$work/wrong.conf"
+printf 'system = demo\nremote { hostname = 127.0.0.1 }\n' >"$work/right.conf"
+for form in json jsonl; do
+    json right 0 "$work/right.conf" "" "" "$form" "$work/right.conf" --socket "$work/x.sock"
+done
+json defaults 0 "" "" "" json --keys-only
+json a_wrong_key 78 "$work/wrong.conf" error "wrong.conf:3: " jsonl "$work/wrong.conf"
+json a_missing_file 78 "$work/none.conf" error "none.conf" json "$work/none.conf"
+json contradiction 78 "" error "remote.retry-backoff-min" json --keys-only --set remote.retry-backoff-min=1m --set remote.retry-backoff-max=1s
+json an_address_elsewhere 69 "" error 203.0.113.7 json --bind-host 203.0.113.7 --socket "$work/x.sock"
+json a_note 0 "" note "cluster.auto-down has no effect" jsonl --keys-only --set cluster.auto-down=off
+expect show_on_one_line 0 "$troupe" config show -o jsonl system
+check it_is_one_line [ "$(cat "$work/out")" = '{"system":"demo"}' ]
+expect another_form_is_none 64 "$troupe" config check -o xml
+
 # The keys of Akka 2.2 that are taken as they are: none is refused; what does nothing says so.
 cat >"$work/all.conf" <<'END'
 system = "${TROUPE_SYSTEM:-demo}"
