@@ -288,14 +288,14 @@ span_add(cJSON *list, const trace *t, const hop *h)
     return trpi_span_add(list, &span);
 }
 
-/* One resource of OTLP: a member, and the spans of its hops. */
+/* One resource of OTLP: the member of a hop, by its full address, and the spans of its hops. */
 static bool
-resource_add(cJSON *list, const trace *t, const char *member)
+resource_add(cJSON *list, const trace *t, const hop *of)
 {
     cJSON *spans;
-    bool ok = trpi_span_resource_add(list, member, &spans);
+    bool ok = trpi_span_resource_add(list, text_of(of->json, "member", "?"), &spans);
     for (size_t i = 0; ok && i < t->count; i++) {
-        ok = strcmp(t->hops[i].member, member) != 0 || span_add(spans, t, &t->hops[i]);
+        ok = strcmp(t->hops[i].member, of->member) != 0 || span_add(spans, t, &t->hops[i]);
     }
     return ok;
 }
@@ -311,7 +311,7 @@ otlp_make(const trace *t)
         while (k < i && strcmp(t->hops[k].member, t->hops[i].member) != 0) {
             k++;
         }
-        ok = k < i || resource_add(list, t, t->hops[i].member);
+        ok = k < i || resource_add(list, t, &t->hops[i]);
     }
     if (!ok) {
         cJSON_Delete(root);

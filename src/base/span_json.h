@@ -20,8 +20,8 @@ typedef struct trpi_span {
 
 /* Append the span to the list. false: out of memory. */
 bool trpi_span_add(cJSON *list, const trpi_span *span);
-/* Append what a member is to the list resourceSpans; *ret_spans is the list of its spans, borrowed.
- * false: out of memory. */
+/* Append what a member is, by its full address, to the list resourceSpans; *ret_spans is the list
+ * of its spans, borrowed. false: out of memory. */
 bool trpi_span_resource_add(cJSON *list, const char *member, cJSON **ret_spans);
 
 #endif

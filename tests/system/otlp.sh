@@ -73,7 +73,10 @@ id=$(grep -o '"traceId": *"[0-9a-f]*"' "$work/out" | grep -o '[0-9a-f]\{32\}')
 has it_has_the_id_of_the_trace "\"traceId\":\"$id\"" "$work/got"
 has it_is_posted_as_json "/v1/traces application/json {" "$work/got"
 has it_names_the_actor '"stringValue":"/user/back"' "$work/got"
-has it_names_the_node '"service.instance.id"' "$work/got"
+instances() { grep -o '"service.instance.id","value":{"stringValue":"[^"]*"' "$1" | sort -u; }
+is it_names_the_node "$(instances "$work/got")" "\"service.instance.id\",\"value\":{\"stringValue\":\"$(grep -o 'address=[^ ]*' "$work/one.log" | head -n 1 | cut -d= -f2)\""
+expect the_tool_writes_it_too 0 ctl one trace "$id" --format otlp -o jsonl
+is the_tool_names_the_same_node "$(instances "$work/out")" "$(instances "$work/got")"
 sed 's/^[^{]*//' "$work/got" | head -n 1 >"$work/out"
 is_json it_is_json
 
