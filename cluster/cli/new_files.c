@@ -3,7 +3,7 @@
  * Why.     `troupe new` must work wherever the program is, so it carries the files along. They are
  *          files of cluster/cli/new and no strings of C: they can be read and edited as what they
  *          will be.
- * Shape.   The assembler includes each file as it is (.incbin); a table says which files a kind of
+ * Shape.   Each file is embedded as it is (base/embed.h); a table says which files a kind of
  *          project has; @words@ are replaced on the way out. One text serves C and C++.
  * Tests.   tests/system/new.sh, tests/examples/new.sh
  */
@@ -13,18 +13,9 @@
 
 #include "cluster/cli/new_files.h"
 
-/* Global and hidden, so that link-time optimisation, which takes functions apart, finds them. */
-#define TEXT(symbol, file)                                                                         \
-    __asm__(".pushsection .rodata\n"                                                               \
-            ".globl trpi_new_" #symbol "\n"                                                        \
-            ".hidden trpi_new_" #symbol "\n"                                                       \
-            ".type trpi_new_" #symbol ", %object\n"                                                \
-            "trpi_new_" #symbol ":\n"                                                              \
-            ".incbin \"cluster/cli/new/" file "\"\n"                                               \
-            ".byte 0\n"                                                                            \
-            ".size trpi_new_" #symbol ", . - trpi_new_" #symbol "\n"                               \
-            ".popsection\n");                                                                      \
-    extern const char trpi_new_##symbol[] __attribute__((visibility("hidden")));
+#include "base/embed.h"
+
+#define TEXT(symbol, file) TRPI_EMBED(trpi_new_##symbol, "cluster/cli/new/" file)
 
 TEXT(actor_h, "actor.h.in")
 TEXT(actor, "actor.in")

@@ -1,5 +1,4 @@
-/* page.c - the files of the page; the assembler includes them as they are, as
- * cluster/management/page.c does.
+/* page.c - the files of the page, embedded as they are.
  *
  * Tests.   tests/system/demo.sh
  */
@@ -7,17 +6,9 @@
 
 #include <string.h>
 
-#define TEXT(symbol, file)                                                                         \
-    __asm__(".pushsection .rodata\n"                                                               \
-            ".globl trpi_demo_page_" #symbol "\n"                                                  \
-            ".hidden trpi_demo_page_" #symbol "\n"                                                 \
-            ".type trpi_demo_page_" #symbol ", %object\n"                                          \
-            "trpi_demo_page_" #symbol ":\n"                                                        \
-            ".incbin \"cluster/" file "\"\n"                                                       \
-            ".byte 0\n"                                                                            \
-            ".size trpi_demo_page_" #symbol ", . - trpi_demo_page_" #symbol "\n"                   \
-            ".popsection\n");                                                                      \
-    extern const char trpi_demo_page_##symbol[] __attribute__((visibility("hidden")));
+#include "base/embed.h"
+
+#define TEXT(symbol, file) TRPI_EMBED(trpi_demo_page_##symbol, "cluster/" file)
 
 TEXT(html, "demo/page/demo.html")
 TEXT(css, "demo/page/demo.css")

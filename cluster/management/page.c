@@ -1,8 +1,6 @@
 /* page.c - the files of the dashboard.
  *
- * Shape.   The assembler includes each file as it is (.incbin), as cluster/cli/new_files.c does: so
- *          they stay files of HTML, CSS and JavaScript, and the library needs none of them at run
- *          time.
+ * Shape.   Files of HTML, CSS and JavaScript, embedded as they are (base/embed.h).
  * Tests.   tests/unit/management/sessions_test.c, tests/system/dashboard.sh
  */
 #include "cluster/management/page.h"
@@ -10,20 +8,10 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/embed.h"
 #include "base/json.h"
 
-/* Global and hidden, so that link-time optimisation, which takes functions apart, finds them. */
-#define TEXT(symbol, file)                                                                         \
-    __asm__(".pushsection .rodata\n"                                                               \
-            ".globl trpi_page_" #symbol "\n"                                                       \
-            ".hidden trpi_page_" #symbol "\n"                                                      \
-            ".type trpi_page_" #symbol ", %object\n"                                               \
-            "trpi_page_" #symbol ":\n"                                                             \
-            ".incbin \"cluster/management/page/" file "\"\n"                                       \
-            ".byte 0\n"                                                                            \
-            ".size trpi_page_" #symbol ", . - trpi_page_" #symbol "\n"                             \
-            ".popsection\n");                                                                      \
-    extern const char trpi_page_##symbol[] __attribute__((visibility("hidden")));
+#define TEXT(symbol, file) TRPI_EMBED(trpi_page_##symbol, "cluster/management/page/" file)
 
 TEXT(html, "dashboard.html")
 TEXT(css, "dashboard.css")
