@@ -429,9 +429,15 @@ page_serve(program *p, const sigset_t *mask)
     if (p->name != TRPI_DEMO_NAMES) { /* an error is on the page, in the trace */
         (void)trpi_demo_start(&p->demo, p->name, p->threads, p->steps);
     }
-    while (!ended) {
+    for (bool starved = false; !ended;) {
         trpi_demo_http_serve(p->http, TRPI_DEMO_TICK_MS,
                              trpi_world_mono_ns(p->demo.world) / 1000000, mask);
+        if (trpi_demo_http_is_starved(p->http) && !starved) { /* once, until it is over */
+            (void)fputs("troupe demo: no descriptor is free for another connection of the page "
+                        "(ulimit -n); it is taken when one is\n",
+                        stderr);
+        }
+        starved = trpi_demo_http_is_starved(p->http);
         trpi_demo_tick(&p->demo);
     }
     return 0;

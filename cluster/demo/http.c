@@ -46,6 +46,7 @@ struct trpi_demo_http {
     trpi_demo_http_fn fn;
     void *arg;
     uint64_t full_until_ms; /* none is accepted: there were no descriptors */
+    bool starved;           /* that is so, and none has been accepted since */
     connection connections[TRPI_DEMO_HTTP_CONNECTIONS_MAX];
 };
 
@@ -296,6 +297,7 @@ static void
 connection_accept(trpi_demo_http *http, uint64_t now_ms)
 {
     int fd = accept4(http->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    http->starved = fd < 0 && (http->starved || errno == EMFILE || errno == ENFILE);
     if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
         http->full_until_ms =
             now_ms + TRPI_DEMO_HTTP_FULL_MS; /* else poll ends at once, for ever */
@@ -313,6 +315,12 @@ connection_accept(trpi_demo_http *http, uint64_t now_ms)
     if (fd >= 0) {
         (void)close(fd);
     }
+}
+
+bool
+trpi_demo_http_is_starved(const trpi_demo_http *http)
+{
+    return http->starved;
 }
 
 void

@@ -52,6 +52,8 @@ typedef struct trpi_demo_http trpi_demo_http;
 trp_err trpi_demo_http_open(uint16_t port, trpi_demo_http_fn fn, void *arg,
                             trpi_demo_http **ret_http);
 uint16_t trpi_demo_http_port(const trpi_demo_http *http);
+/* A connection could not be taken for want of a descriptor, and none has been since. */
+bool trpi_demo_http_is_starved(const trpi_demo_http *http);
 /* Wait at most wait_ms, with the signals of `mask` blocked alone, and serve what is there. */
 void trpi_demo_http_serve(trpi_demo_http *http, uint32_t wait_ms, uint64_t now_ms,
                           const void *mask);

@@ -57,6 +57,21 @@ ended one_whose_terminal_is_closed_130 "$once" 130
 # ---- the page: for whom
 command -v curl >/dev/null || skip "curl is not installed (deploy/bootstrap --tests)"
 code() { curl -sS --max-time 30 -o "$work/out" -w '%{http_code}' "$@" 2>"$work/err"; }
+# Without a descriptor (as many are open as it may have) it says so, and takes the connection as soon as there is one.
+background bash -c 'for i in {10..99}; do eval "exec $i</dev/null"; done; exec "$0" demo >"$1" 2>"$2"' "$troupe" "$work/few.log" "$work/few.err"
+few=$started
+check one_with_few_descriptors_prints_an_address wait_until 60 grep -q '^http' "$work/few.log"
+free=0
+while [ -e "/proc/$few/fd/$free" ]; do free=$((free + 1)); done
+prlimit --pid "$few" --nofile="$free:"
+curl -sS --max-time 120 -o /dev/null -w '%{http_code}' "$(sed 's,/#.*,,' "$work/few.log")/" >"$work/few.code" 2>&1 &
+few_asks=$!
+check it_says_that_none_is_free wait_until 60 grep -q 'no descriptor is free for another connection' "$work/few.err"
+prlimit --pid "$few" --nofile=1024:
+wait "$few_asks"
+is it_goes_on "$(cat "$work/few.code")" 200
+is it_has_said_it_once "$(grep -c 'no descriptor' "$work/few.err")" 1
+kill -TERM "$few"
 background bash -c 'exec "$0" demo --pace 300ms >"$1"' "$troupe" "$work/page.log"
 page=$started
 check it_prints_an_address wait_until 60 grep -q '^http://127.0.0.1:[0-9]*/#key=[0-9a-f]\{32\}$' "$work/page.log"

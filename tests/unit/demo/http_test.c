@@ -191,7 +191,9 @@ without_descriptors_it_waits(void)
         count++;
     }
     UNIT_TRUE(count > 0 && count < DESCRIPTORS);
+    UNIT_FALSE(trpi_demo_http_is_starved(http));
     trpi_demo_http_serve(http, 1000, 5000, &mask); /* it cannot accept */
+    UNIT_TRUE(trpi_demo_http_is_starved(http));
     uint64_t begin = mono_ms();
     trpi_demo_http_serve(http, 50, 5000 + TRPI_DEMO_HTTP_FULL_MS - 1, &mask);
     UNIT_TRUE(mono_ms() - begin >= 45);
@@ -204,6 +206,7 @@ without_descriptors_it_waits(void)
     }
     UNIT_TRUE(read(fd, got, 12) == 12);
     UNIT_TEXT(got, "HTTP/1.1 200");
+    UNIT_FALSE(trpi_demo_http_is_starved(http));
     (void)close(fd);
     trpi_demo_http_close(http);
 }
