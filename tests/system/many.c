@@ -2,6 +2,7 @@
  *
  *     troupe node --load tests/system/.libs/many.so:100000
  *     troupe send /user/mule 'hold FILE'    it holds its thread while there is such a file
+ *     troupe send /user/mule 'spin FILE'    likewise, and computes meanwhile
  *     troupe send /user/mule 'lose 1000'    that many messages to an actor that has ended
  *     troupe send /user/mule fail           it is restarted
  *
@@ -44,6 +45,17 @@ lose(trp_ctx *ctx, int count)
     return err;
 }
 
+/* Compute for some milliseconds, without a call. */
+static __attribute__((noinline)) unsigned
+mule_spin(unsigned seed)
+{
+    volatile unsigned number = seed;
+    for (int i = 0; i < 10000000; i++) {
+        number = number * 1664525u + 1013904223u;
+    }
+    return number;
+}
+
 static trp_err
 mule_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -57,6 +69,10 @@ mule_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (strncmp(text, "hold ", 5) == 0) {
         while (access(text + 5, F_OK) == 0) {
             (void)usleep(20000);
+        }
+    } else if (strncmp(text, "spin ", 5) == 0) {
+        for (unsigned seed = 1; access(text + 5, F_OK) == 0;) {
+            seed = mule_spin(seed);
         }
     } else if (strncmp(text, "lose ", 5) == 0) {
         return lose(ctx, atoi(text + 5));

@@ -69,4 +69,45 @@ well() { doctor && found '^ ok +stuck '; }
 check the_turn_ends_as_if_nobody_had_looked wait_until 60 well
 check the_actor_works_on troupe send /user/mule hello
 check the_node_lives troupe is-available
+
+# A turn that computes, and waits in no call: the frame of the loop is the innermost one.
+: >"$work/held"
+check a_message_that_spins troupe send /user/mule "spin $work/held"
+spins() { doctor && found '#0 +mule_spin in many.so( \(many.c:[0-9]+\))?$' && found '#1 +mule_receive in many.so'; }
+check the_stack_of_a_loop_is_taken wait_until 60 spins
+check its_tracer_is_gone tracer_is 0
+rm "$work/held"
+check the_loop_goes_on_to_its_end wait_until 60 well
+
+# Another user than root, who runs node and tool: it may trace its own processes, but for hosts where yama forbids that.
+scope=$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null)
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null || ! id nobody >/dev/null 2>&1; then
+    echo "not tried: a user who is not root (needs root, setpriv and the user nobody)"
+    test_end
+fi
+theirs=$(mktemp -d) # nobody cannot enter $work
+chmod 755 "$theirs"
+chown nobody "$theirs"
+as_nobody=(env STATE_DIRECTORY="$theirs" setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups --inh-caps -all "$troupe")
+if ! "${as_nobody[@]}" version >/dev/null 2>&1; then
+    echo "not tried: a user who is not root (nobody cannot run $troupe)"
+    rm -r "$theirs"
+    test_end
+fi
+background "${as_nobody[@]}" node --port 0 --socket "$theirs/two.sock" --seed self --load "$build/tests/system/.libs/many.so:5" 2>"$work/two.log"
+two() { "${as_nobody[@]}" --socket "$theirs/two.sock" "$@"; }
+two_doctor() { two doctor >"$work/found" 2>"$work/found.err" || [ $? -eq 1 ]; }
+check a_node_of_another_user_is_up wait_until 60 two is-available
+: >"$theirs/held"
+check it_holds_a_thread two send /user/mule "hold $theirs/held"
+case $scope in
+"" | 0)
+    echo "not tried: the refusal by yama (kernel.yama.ptrace_scope is ${scope:-not there})"
+    seen() { two_doctor && found 'mule_receive in many.so'; }
+    ;;
+3) seen() { two_doctor && found 'no stack of /user/mule: this host lets no process be traced'; } ;;
+*) seen() { two_doctor && found 'no stack of /user/mule: this user may not trace process [0-9]+ \(kernel.yama.ptrace_scope\).*sudo troupe doctor'; } ;;
+esac
+check what_that_user_sees wait_until 60 seen
+rm -r "$theirs"
 test_end
