@@ -184,8 +184,8 @@ shards_once(trpi_cli *cli)
         }
     }
     if (cli->args_count > 0 && cJSON_GetArraySize(list) == 0) {
-        code =
-            trpi_cli_fail(TRPI_CTL_EXIT_NO, "this node knows no type of entities %s", cli->args[0]);
+        code = trpi_cli_fail(TRPI_CTL_EXIT_NOT_FOUND, "this node knows no type of entities %s",
+                             cli->args[0]);
     } else if (code == 0) {
         code = shards_print(cli, reply, list);
     }

@@ -76,7 +76,8 @@ singleton_once(trpi_cli *cli)
         }
     }
     if (cli->args_count > 0 && found == 0) {
-        code = trpi_cli_fail(TRPI_CTL_EXIT_NO, "this node knows no singleton %s", cli->args[0]);
+        code =
+            trpi_cli_fail(TRPI_CTL_EXIT_NOT_FOUND, "this node knows no singleton %s", cli->args[0]);
     } else if (cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL) {
         trpi_cli_print_json(cli, reply);
     } else if (cli->output == TRPI_CLI_NAME) {

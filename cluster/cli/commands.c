@@ -284,7 +284,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[NAME]",
       .summary = "where each singleton runs, since when, and what a hand-over waits for",
-      .text = "Answered by one node, for the singletons and proxies that were started on it.\n",
+      .text = "Answered by one node, for the singletons and proxies that were started on it.\nExit "
+              "68: NAME is none of them.\n",
       .flags = BIT(WATCH) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_max = 1,
@@ -304,7 +305,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[TYPE] [--rebalance]",
       .summary = "where the shards of each type of entities live, and what they wait for",
-      .text = "The member that coordinates a type has its table; it is asked through this node.\n",
+      .text = "The member that coordinates a type has its table; it is asked through this node.\n"
+              "Exit 68: TYPE is not started on this node.\n",
       .flags = BIT(WATCH) | BIT(REBALANCE) | REMOTE,
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_max = 1,
@@ -314,7 +316,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "TYPE ID",
       .summary = "where an entity lives, as this node knows it",
-      .text = "Tells its shard and the node of that; there also whether it has started.\n",
+      .text = "Tells its shard and the node of that; there also whether it has started.\nExit 68: "
+              "TYPE is not started on this node.\n",
       .outputs = ANSWER,
       .args_min = 2,
       .args_max = 2,

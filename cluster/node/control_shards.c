@@ -173,9 +173,10 @@ trpi_node_serve_shards(trp_node *node, trpi_call *call)
     if (request->rebalance) {
         trp_err err = trpi_sharding_rebalance(node->system, request->type);
         if (err != TRP_OK) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL,
-                                  "type %s cannot be rebalanced from this node: %s", request->type,
-                                  err == TRP_ENOENT ? "it is not started here" : trp_strerror(err));
+            trpi_call_refuse_text(
+                call, err == TRP_ENOENT ? TRPI_CTL_EXIT_NOT_FOUND : TRPI_CTL_EXIT_NO, NULL,
+                "type %s cannot be rebalanced from this node: %s", request->type,
+                err == TRP_ENOENT ? "it is not started here" : trp_strerror(err));
             return;
         }
     }
@@ -196,11 +197,11 @@ trpi_node_serve_entity(trp_node *node, trpi_call *call)
     }
     trp_err err = trpi_sharding_find(node->system, type, id, strlen(id), &place);
     if (err != TRP_OK) {
-        trpi_call_refuse_text(call, err == TRP_ENOENT ? TRPI_CTL_EXIT_NO : TRPI_CTL_EXIT_USAGE,
-                              NULL,
-                              err == TRP_ENOENT ? "type %s is not started on this node"
-                                                : "an id of type %s is 1 to 119 bytes",
-                              type);
+        trpi_call_refuse_text(
+            call, err == TRP_ENOENT ? TRPI_CTL_EXIT_NOT_FOUND : TRPI_CTL_EXIT_USAGE, NULL,
+            err == TRP_ENOENT ? "type %s is not started on this node"
+                              : "an id of type %s is 1 to 119 bytes",
+            type);
         return;
     }
     cJSON *reply = trpi_call_reply();

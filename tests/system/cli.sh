@@ -106,6 +106,11 @@ expect joining_twice_is_no 1 one join "$A"
 has already_a_member "already a member" "$work/err"
 # CLI-10
 expect single_member 0 one is-singleton
+# A name that is not known is not found, whatever it names.
+for command in "shards nothing" "shards nothing --rebalance" "entity nothing 1" "singleton nothing"; do
+    # shellcheck disable=SC2086
+    expect "not_found_${command// /_}" 68 one $command
+done
 # CLI-11
 expect available 0 one is-available
 expect wait_up 0 one wait --up --converged --timeout 60s

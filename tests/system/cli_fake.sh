@@ -136,7 +136,7 @@ has singleton_header "NAME" && has singleton_says_host "$B" && has singleton_say
 expect singleton_by_name 0 good singleton ids
 has singleton_shows_one "BecomingOldest" && lacks singleton_shows_no_other "consumer"
 expect singleton_as_names 0 good singleton -o name
-expect singleton_unknown 1 good singleton nothing
+expect singleton_unknown 68 good singleton nothing
 expect topics_table 0 good topics
 has topics_header "SUBSCRIBERS" && has topics_shows_the_group "workers"
 expect topics_as_names 0 good topics -o name
@@ -149,7 +149,7 @@ expect shards_table 0 good shards
 has shards_header "SHARDS" && has shards_says_where "$B" && has shards_says_what_it_waits_for "shard 7 moves"
 expect shards_of_a_type 0 good shards order
 expect shards_as_names 0 good shards -o name
-expect shards_unknown 1 good shards nothing
+expect shards_unknown 68 good shards nothing
 expect shards_rebalance_needs_a_type 64 good shards --rebalance
 expect shards_rebalance 0 good shards order --rebalance
 expect entity_is_found 0 good entity order 4711
