@@ -153,6 +153,8 @@ trp_err trpi_remote_reach(trpi_remote *remote, const trpi_node_id *id, trpi_reac
 /* Describe why messages to address are not sent at present; false: no such problem is known. */
 bool trpi_remote_problem(trpi_remote *remote, const trpi_address *address, char *ret_text,
                          size_t bytes);
+/* Is that text of a peer whose port answers, while one of the two refuses what the other shows? */
+bool trpi_remote_problem_is_refusal(const char *text);
 
 /* Return whether the last attempt failed because of another system's name or a cookie. *ret_why:
  * "KEY: why". */

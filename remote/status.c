@@ -227,6 +227,14 @@ refusal_of_reason(const char *reason)
 }
 
 bool
+trpi_remote_problem_is_refusal(const char *text)
+{
+    const char *reason = strstr(text, ": "); /* behind what waits */
+    trpi_refusal why = reason != NULL ? refusal_of_reason(reason + 2) : TRPI_REFUSED_NONE;
+    return why != TRPI_REFUSED_NONE && why < TRPI_REFUSED_BYTES;
+}
+
+bool
 trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address, uint32_t *ret_attempts,
                        char *ret_reason, size_t reason_bytes)
 {

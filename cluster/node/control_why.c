@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "remote/remote.h"
 
 #define HELP_BYTES 768
 #define ON_ITS_WAY_MS 5000u /* gossip needs some seconds, also where frames are lost */
@@ -285,10 +286,12 @@ links_add(cJSON *list, const trpi_view *view)
     for (size_t i = 0; ok && i < view->count; i++) {
         const trpi_view_member *v = &view->members[i];
         ok = v->link[0] == '\0' ||
-             reason_add(list, v, "undialled", 0,
-                        "messages from here to it wait: %s; its port must be reachable from here "
-                        "at the address that it advertises: troupe reach",
-                        v->link);
+             reason_add(list, v, "undialled", 0, "messages from here to it wait: %s; %s", v->link,
+                        trpi_remote_problem_is_refusal(v->link)
+                            ? "its port answers, and one of the two refuses what the other shows: "
+                              "troupe check certs and troupe check clock here and there"
+                            : "its port must be reachable from here at the address that it "
+                              "advertises: troupe reach");
     }
     return ok;
 }

@@ -271,15 +271,16 @@ info_fill(trpi_tls_context *context)
     }
 }
 
-/* Return X509_V_* of a certificate that need not be of the peers' authorities. */
+/* Return X509_V_* of a certificate that need not be of the peers' authorities, and its dates. */
 static long
-validity_check(const X509 *cert, int64_t wall_ms)
+validity_check(const X509 *cert, int64_t wall_ms, char when[TRPI_TLS_WHEN_BYTES])
 {
-    if (trpi_tls_time_ms(X509_get0_notBefore(cert)) > wall_ms) {
-        return X509_V_ERR_CERT_NOT_YET_VALID;
-    }
-    return trpi_tls_time_ms(X509_get0_notAfter(cert)) < wall_ms ? X509_V_ERR_CERT_HAS_EXPIRED
-                                                                : X509_V_OK;
+    long error =
+        trpi_tls_time_ms(X509_get0_notBefore(cert)) > wall_ms  ? X509_V_ERR_CERT_NOT_YET_VALID
+        : trpi_tls_time_ms(X509_get0_notAfter(cert)) < wall_ms ? X509_V_ERR_CERT_HAS_EXPIRED
+                                                               : X509_V_OK;
+    trpi_tls_when_write(cert, error, wall_ms, when);
+    return error;
 }
 
 /* Check the own certificates as a peer would: a node's against its authorities, of others only the
@@ -292,23 +293,24 @@ own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wa
     STACK_OF(X509) *chain = NULL;
     const char *file = options->cert;
     long error = X509_V_OK;
+    char when[TRPI_TLS_WHEN_BYTES] = "";
     info_fill(context);
     if (context->use == TRPI_TLS_NODE) {
         (void)SSL_CTX_get0_chain_certs(context->ssl, &chain);
-        error = trpi_tls_chain_verify(context, cert, chain, wall_ms, &context->info);
+        error = trpi_tls_chain_verify(context, cert, chain, wall_ms, &context->info, when);
     } else if (cert != NULL) {
-        error = validity_check(cert, wall_ms);
+        error = validity_check(cert, wall_ms, when);
     }
     for (size_t i = 0; error == X509_V_OK && i < context->more_count; i++) {
         file = options->more[i].cert;
-        error = validity_check(SSL_CTX_get0_certificate(context->more[i]), wall_ms);
+        error = validity_check(SSL_CTX_get0_certificate(context->more[i]), wall_ms, when);
     }
     if (error == X509_V_OK) {
         return TRP_OK;
     }
-    return why_set(TRP_ECONFIG, why, why_bytes, "certificate %s: reason=%s (%s)", file,
+    return why_set(TRP_ECONFIG, why, why_bytes, "certificate %s: reason=%s (%s%s)", file,
                    trpi_refusal_text(trpi_tls_refusal_of_verify(error)),
-                   X509_verify_cert_error_string(error));
+                   X509_verify_cert_error_string(error), when);
 }
 
 static trp_err

@@ -117,7 +117,7 @@ trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *conte
     }
     long error = cert != NULL
                      ? trpi_tls_chain_verify(context, cert, SSL_get_peer_cert_chain(session->ssl),
-                                             wall_ms, NULL)
+                                             wall_ms, NULL, NULL)
                      : X509_V_ERR_UNSPECIFIED;
     if (error == X509_V_OK && !trpi_tls_is_allowed(context, cert)) {
         error = X509_V_ERR_APPLICATION_VERIFICATION;

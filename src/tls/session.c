@@ -228,10 +228,10 @@ session_fail_openssl(trpi_tls_session *session)
     text = text != NULL ? text : "out of memory, or the connection broke";
     if (session->verify_error != X509_V_OK) {
         return trpi_tls_session_fail(session, trpi_tls_refusal_of_verify(session->verify_error),
-                                     "%s; subject=%s issuer=%s sha256=%.16s own-ca-sha256=%.16s",
+                                     "%s%s; subject=%s issuer=%s sha256=%.16s own-ca-sha256=%.16s",
                                      X509_verify_cert_error_string(session->verify_error),
-                                     session->peer_name, session->peer_issuer, session->peer_digest,
-                                     session->context->ca_digest);
+                                     session->when, session->peer_name, session->peer_issuer,
+                                     session->peer_digest, session->context->ca_digest);
     }
     if (reason == ALERTS + SSL_AD_PROTOCOL_VERSION || reason == SSL_R_UNSUPPORTED_PROTOCOL ||
         reason == SSL_R_NO_PROTOCOLS_AVAILABLE) {

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 enum { TRPI_TLS_NAME_BYTES = 65, TRPI_TLS_DETAIL_BYTES = 320, TRPI_TLS_LIST_BYTES = 120 };
+enum { TRPI_TLS_WHEN_BYTES = 100 };
 
 struct trpi_tls_context {
     atomic_int references; /* acq_rel at the end: the last one sees all uses */
@@ -43,6 +44,7 @@ struct trpi_tls_session {
     uint64_t written_bytes; /* since the last key update */
     long verify_error;      /* X509_V_*, of the first error */
     char peer_name[TRPI_TLS_NAME_BYTES], peer_issuer[TRPI_TLS_NAME_BYTES], peer_digest[65];
+    char when[TRPI_TLS_WHEN_BYTES]; /* of verify_error */
     trpi_refusal refusal;
     char detail[TRPI_TLS_DETAIL_BYTES];
 };
@@ -65,6 +67,10 @@ void trpi_tls_text_sanitize(char *text); /* tls-verify-T3 */
 void trpi_tls_common_name(const X509_NAME *name, char text[TRPI_TLS_NAME_BYTES]);
 void trpi_tls_digest_text(const X509 *cert, char text[65]); /* SHA-256; "": out of memory */
 int64_t trpi_tls_time_ms(const ASN1_TIME *time);            /* 0: none */
+/* Write, for an error of cert's validity, "; valid from DATE, this host's clock says DATE" (until
+ * DATE, when it has expired): a wrong clock is a frequent cause. Else "". */
+void trpi_tls_when_write(const X509 *cert, long error, int64_t wall_ms,
+                         char text[TRPI_TLS_WHEN_BYTES]);
 bool trpi_tls_host_is_numeric(const char *host);
 bool trpi_tls_cert_covers(X509 *cert, const char *host); /* tls-verify-T4 */
 bool trpi_tls_is_allowed(const trpi_tls_context *context, X509 *cert);
@@ -72,8 +78,9 @@ trpi_refusal trpi_tls_refusal_of_verify(long error); /* X509_V_* */
 /* OpenSSL calls this for each certificate of the peer's chain, and for each error. */
 int trpi_tls_on_verify(int holds, X509_STORE_CTX *store);
 /* Verify cert and its chain against the context's authorities. Returns X509_V_*. info: gets the
- * facts about the authorities; may be NULL. */
+ * facts about the authorities; may be NULL. when: TRPI_TLS_WHEN_BYTES for the dates of the error,
+ * or NULL. */
 long trpi_tls_chain_verify(trpi_tls_context *context, X509 *cert, STACK_OF(X509) * chain,
-                           int64_t wall_ms, trpi_tls_info *info);
+                           int64_t wall_ms, trpi_tls_info *info, char *when);
 
 #endif

@@ -10,11 +10,13 @@
 #include "tls/tls_inner.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -52,6 +54,31 @@ trpi_tls_time_ms(const ASN1_TIME *time)
 {
     struct tm parts = { 0 };
     return time != NULL && ASN1_TIME_to_tm(time, &parts) == 1 ? (int64_t)timegm(&parts) * 1000 : 0;
+}
+
+static void
+date_write(int64_t wall_ms, char text[32])
+{
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm utc;
+    if (gmtime_r(&seconds, &utc) == NULL || strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0) {
+        (void)snprintf(text, 32, "%" PRId64 " s", wall_ms / 1000); /* of a year beyond int */
+    }
+}
+
+void
+trpi_tls_when_write(const X509 *cert, long error, int64_t wall_ms, char text[TRPI_TLS_WHEN_BYTES])
+{
+    bool early = error == X509_V_ERR_CERT_NOT_YET_VALID;
+    char bound[32], now[32];
+    text[0] = '\0';
+    if (cert != NULL && (early || error == X509_V_ERR_CERT_HAS_EXPIRED)) {
+        date_write(trpi_tls_time_ms(early ? X509_get0_notBefore(cert) : X509_get0_notAfter(cert)),
+                   bound);
+        date_write(wall_ms, now);
+        (void)snprintf(text, TRPI_TLS_WHEN_BYTES, "; valid %s %s, this host's clock says %s",
+                       early ? "from" : "until", bound, now);
+    }
 }
 
 /* ---- verification ---------------------------------------------------------------------------- */
@@ -133,6 +160,10 @@ trpi_tls_on_verify(int holds, X509_STORE_CTX *store)
     }
     if (!holds && session->verify_error == X509_V_OK) {
         session->verify_error = X509_STORE_CTX_get_error(store);
+        trpi_tls_when_write(X509_STORE_CTX_get_current_cert(store), session->verify_error,
+                            (int64_t)X509_VERIFY_PARAM_get_time(X509_STORE_CTX_get0_param(store)) *
+                                1000,
+                            session->when);
         trpi_tls_common_name(X509_get_subject_name(cert), session->peer_name);
         trpi_tls_common_name(X509_get_issuer_name(cert), session->peer_issuer);
         trpi_tls_digest_text(cert, session->peer_digest);
@@ -156,7 +187,7 @@ authority_note(const STACK_OF(X509) * chain, trpi_tls_info *info)
 
 long
 trpi_tls_chain_verify(trpi_tls_context *context, X509 *cert, STACK_OF(X509) * chain,
-                      int64_t wall_ms, trpi_tls_info *info)
+                      int64_t wall_ms, trpi_tls_info *info, char *when)
 {
     X509_STORE_CTX *store = X509_STORE_CTX_new();
     long error = X509_V_ERR_OUT_OF_MEM;
@@ -167,6 +198,9 @@ trpi_tls_chain_verify(trpi_tls_context *context, X509 *cert, STACK_OF(X509) * ch
         error = X509_verify_cert(store) == 1 ? X509_V_OK : X509_STORE_CTX_get_error(store);
         if (error == X509_V_OK && info != NULL) {
             authority_note(X509_STORE_CTX_get0_chain(store), info);
+        }
+        if (when != NULL) {
+            trpi_tls_when_write(X509_STORE_CTX_get_current_cert(store), error, wall_ms, when);
         }
     }
     X509_STORE_CTX_free(store);

@@ -125,6 +125,31 @@ an_unreachable_member_is_named_with_its_observers(void)
     reason_is(&view, 0, "", "");
 }
 
+/* A port that answers is no matter of reach: the advice goes by the reason. */
+static void
+a_member_that_cannot_be_dialled_is_advised_on_by_the_reason(void)
+{
+    static const struct {
+        const char *link, *help;
+    } cases[] = {
+        { "lane ordinary-1 cannot be dialled: Connection refused", "advertises: troupe reach" },
+        { "no association with it: handshake-timeout: no answer", "advertises: troupe reach" },
+        { "lane ordinary-1 cannot be dialled: no answer for 9 s", "advertises: troupe reach" },
+        { "no association with it: not-yet-valid: certificate is not yet valid",
+          "not yet valid; its port answers, and one of the two refuses what the other shows: "
+          "troupe check certs and troupe check clock here and there" },
+        { "lane ordinary-1 cannot be dialled: refused-by-peer: bad certificate",
+          "troupe check clock" },
+        { "no association with it: cookie: none", "troupe check certs" },
+    };
+    trpi_view view = view_make();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(rows[1].link, sizeof rows[1].link, "%s", cases[i].link);
+        reason_is(&view, 0, "undialled b:2 0 0", cases[i].help);
+        reason_is(&view, 1, "", "");
+    }
+}
+
 /* A problem that agreement does not heal comes first, also in a view that has converged. */
 static void
 who_has_removed_this_node_and_that_it_stood_still_is_told(void)
@@ -345,6 +370,7 @@ UNIT_BEGIN("why")
 UNIT(a_joiner_that_is_waited_for_is_a_reason)
 UNIT(a_cluster_that_agrees_has_no_reason)
 UNIT(an_unreachable_member_is_named_with_its_observers)
+UNIT(a_member_that_cannot_be_dialled_is_advised_on_by_the_reason)
 UNIT(who_has_removed_this_node_and_that_it_stood_still_is_told)
 UNIT(a_node_that_reaches_nobody_is_told_before_its_detector_speaks)
 UNIT(with_a_time_out_the_time_that_is_left_is_told)

@@ -79,6 +79,8 @@ expired_is_refused_by_either_end(void)
     side brief = { .ca = "ca", .cert = "brief" };
     side left = { .ca = "ca", .cert = "left", .days_ahead = 40 };
     is_refused(&left, &brief, 0, TRPI_REFUSED_EXPIRED);
+    UNIT_TRUE(pair_logged("certificate has expired; valid until 20"));
+    UNIT_TRUE(pair_logged("Z, this host's clock says 20"));
     is_refused(&brief, &left, 1, TRPI_REFUSED_EXPIRED);
 }
 
@@ -87,6 +89,8 @@ not_yet_valid_is_refused_by_either_end(void)
 {
     side early = { .ca = "ca", .cert = "early", .days_ahead = 21 };
     is_refused(&good_left, &early, 0, TRPI_REFUSED_NOT_YET_VALID);
+    UNIT_TRUE(pair_logged("certificate is not yet valid; valid from 20"));
+    UNIT_TRUE(pair_logged("Z, this host's clock says 20"));
     is_refused(&early, &good_right, 1, TRPI_REFUSED_NOT_YET_VALID);
 }
 

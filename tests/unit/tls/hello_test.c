@@ -312,6 +312,22 @@ no_protocol_in_common_is_an_error_with_a_text(void)
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
+/* Return what is said of a certificate whose time begins or ends so many days from now. */
+static const char *
+dates_of(const ends_files *f, const char *bound, int days)
+{
+    static char text[128];
+    char at[2][32];
+    for (int i = 0; i < 2; i++) {
+        time_t seconds = (time_t)(f->pki.now_ms / 1000) + (i == 0 ? days * 86400 : 0);
+        struct tm utc;
+        strftime(at[i], sizeof at[i], "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    }
+    snprintf(text, sizeof text, " valid; valid %s %s, this host's clock says %s)", bound, at[0],
+             at[1]);
+    return strcmp(bound, "until") == 0 ? strstr(text, "valid until") : text;
+}
+
 /* Change one option of a good server's or client's; the context is refused with this text. */
 static void
 is_refused(const ends_files *f, const trpi_tls_options *options, const char *says)
@@ -360,9 +376,11 @@ a_context_is_refused_with_a_text(void)
     o.cert = ends_path(&f, "brief.pem");
     o.key = ends_path(&f, "brief.key");
     is_refused(&f, &o, "reason=expired");
+    is_refused(&f, &o, dates_of(&f, "until", -1));
     o.cert = ends_path(&f, "early.pem");
     o.key = ends_path(&f, "early.key");
     is_refused(&f, &o, "reason=not-yet-valid");
+    is_refused(&f, &o, dates_of(&f, "from", 1));
     const trpi_tls_pair more = { ends_path(&f, "brief.pem"), ends_path(&f, "brief.key") };
     o = ends_server(&f);
     o.more = &more;
