@@ -9,6 +9,8 @@
  *   node-upgrade-U3  A version whose message types were registered stays mapped, also when it is
  *       refused then: they point into it. So does its copy stay open: the loader would take another
  *       file with that descriptor's path for it.
+ *   node-upgrade-U4  No actor holds up the end of the node, or the thread of a client that has
+ *       gone: the upgrade ends then as at its deadline. (call_is_wanted)
  * Limits.  TRPI_UPGRADES_MAX of a node, TRP_PLUGIN_CHANGES_MAX, KEPT_SHOWN_MAX in an answer.
  * Tests.     tests/system/upgrade.sh, tests/unit/actor/upgrade_test.c
  */
@@ -42,6 +44,7 @@ typedef struct upgrading {
     trpi_upgrade_row *rows; /* owned */
     cJSON *kept;            /* list of the answer; owned until then */
     uint32_t shown;
+    bool given_up; /* node-upgrade-U4 */
 } upgrading;
 
 static const char *
@@ -250,6 +253,15 @@ upgrade_answer(upgrading *u, const trpi_upgraded *sum)
     trpi_call_answer_if(u->call, ok && trpi_call_add_elapsed(u->call, reply), reply);
 }
 
+/* node-upgrade-U4. Not trpi_call_is_wanted(), which is false at the deadline, too. */
+static bool
+call_is_wanted(void *arg)
+{
+    upgrading *u = arg;
+    u->given_up = u->given_up || !trpi_call_pause(u->call, 0);
+    return !u->given_up;
+}
+
 static void
 actors_change(upgrading *u, const trpi_upgrade *upgrade)
 {
@@ -257,7 +269,8 @@ actors_change(upgrading *u, const trpi_upgrade *upgrade)
     uint64_t deadline_ns = trpi_world_mono_ns(trpi_system_world(u->node->system)) +
                            (uint64_t)trpi_call_left_ms(u->call) * 1000000u;
     u->kept = cJSON_CreateArray();
-    trp_err err = trpi_upgrade_run(u->node->system, upgrade, deadline_ns, kept_add, u, &sum);
+    trp_err err =
+        trpi_upgrade_run(u->node->system, upgrade, deadline_ns, kept_add, call_is_wanted, u, &sum);
     if (err != TRP_OK) {
         trpi_call_refuse_text(u->call, TRPI_CTL_EXIT_INTERNAL, "try again",
                               "%s has begun, and no more actors change: %s", u->name,
@@ -271,6 +284,12 @@ actors_change(upgrading *u, const trpi_upgrade *upgrade)
                    "their old code",
                    u->name, plugin->versions_count, (unsigned long long)sum.changed,
                    (unsigned long long)sum.kept);
+    if (u->given_up) {
+        trpi_call_refuse_text(u->call, TRPI_CTL_EXIT_UNREACHABLE, NULL,
+                              "the node is stopping: %llu actors changed, %llu kept their old code",
+                              (unsigned long long)sum.changed, (unsigned long long)sum.kept);
+        return;
+    }
     upgrade_answer(u, &sum);
 }
 

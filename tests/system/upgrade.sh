@@ -160,6 +160,32 @@ expect it_keeps_one 1 other upgrade up.so --quiet
 is quiet_is_quiet "$(wc -c <"$work/out")" 0
 expect an_operator_restarts_it 0 other restart /user/stubborn --yes
 check it_has_the_newer_code wait_until 60 older "v2 sum 0 from v0"
+
+# ---- a node that is told to end does not wait for an upgrade, whatever its deadline
+rm "$UP_HOLD" "$UP_HOLD.runs"
+bring 1
+start three --seed self --set coordinated-shutdown.default-phase-timeout=500ms \
+    --set coordinated-shutdown.phases.actor-system-terminate.timeout=500ms
+three=$started
+third() { "$troupe" --socket "$work/three.sock" "$@"; }
+check node_three_is_up wait_until 60 third is-available
+expect one_is_to_hang_there 0 third send /user/counter --type up.add '{"amount":666}'
+of_third() { third ask "/user/$1" get --timeout 10s 2>/dev/null | grep -qxF "$2"; }
+check it_has_that_there wait_until 60 of_third counter "v1 sum 666"
+bring 2
+background "$troupe" --socket "$work/three.sock" upgrade up.so --timeout 150s >"$work/three.out" 2>&1
+upgrade=$started
+check one_of_its_changes_hangs wait_until 60 test -e "$UP_HOLD.runs"
+check the_other_has_changed wait_until 60 of_third stubborn "v2 sum 0 from v1"
+check the_account_has_changed wait_until 60 of_third account "v2 0 of 0"
+kill -TERM "$three"
+told_ms=$(now_ms)
+ended an_upgrade_that_runs_ends_with_69 "$upgrade" 69
+has it_says_why "the node is stopping: 2 actors changed, 1 kept their old code" "$work/three.out"
+ended the_node_ends "$three" 0
+judge the_node_ends_in_time $(($(now_ms) - told_ms)) 45000 ms
+touch "$UP_HOLD"
+
 expect completion_knows_plugins 0 "$troupe" --socket "$work/one.sock" __complete upgrade ''
 has completion_has_the_file up.so
 test_end

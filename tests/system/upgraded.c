@@ -12,8 +12,9 @@
  *     troupe ask  /user/account "add 3"           persistent; also "get"
  *     /user/stubborn                              a counter that cannot change while its sum is odd
  *     UP_HOLD=FILE                                the change of a counter with a sum of 666 lasts
- *                                                 until there is such a file
+ *                                                 until there is such a file; it makes FILE.runs
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,6 +261,9 @@ counter_change(trp_ctx *ctx, void *state, void *old_state, uint32_t old_version)
         return TRP_EUNSUPPORTED;
     }
     if (old->sum == HANGS && getenv("UP_HOLD") != NULL) {
+        char made[256];
+        (void)snprintf(made, sizeof made, "%s.runs", getenv("UP_HOLD"));
+        (void)close(open(made, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
         (void)hold(getenv("UP_HOLD"));
     }
     *c = (counter){ .from = 1, .sum = old->sum, .stashes = old->stashes };

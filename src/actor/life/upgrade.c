@@ -6,7 +6,7 @@
  *          publish the newer behaviours (versions.c)
  *          pass: for each actor with older code --order (a system message)--> change, or why not
  *                wait for the answers <------------------------------------- |
- *          until a pass finds none, or the deadline
+ *          until a pass finds none, or the deadline, or it is no longer wanted
  * Must hold.
  *   upgrade-W1  An actor changes as a whole, or not at all: behaviour, state and the stack of
  *       trp_become() go together.                                                    (state_change)
@@ -36,6 +36,7 @@
 
 #define PASS_ACTORS_MAX 65536u
 #define BUSY_PAUSE_MS 5u
+#define WANTED_LOOK_MS 50u /* how soon the end of a node, or of the call, is noticed */
 #define PASSES_PATIENCE 4u /* a pass waits for at most this part of the time that is left */
 
 static const trp_ref nobody = TRP_REF_NONE;
@@ -376,7 +377,8 @@ typedef struct run {
     const trpi_upgrade *upgrade;
     uint64_t deadline_ns;
     trpi_upgrade_kept_fn kept_fn;
-    void *kept_arg;
+    trpi_upgrade_wanted_fn wanted_fn; /* NULL: it is */
+    void *arg;
     trpi_ref_map kept; /* actors that are not asked again */
     uint32_t slot;     /* where the next pass begins */
     job *job;          /* of this pass */
@@ -425,6 +427,31 @@ orders_send(run *r)
     trpi_leave(ctx);
 }
 
+/* Wait until done, until_ns, or the deadline, which is now when the upgrade is no longer wanted.
+ * With the lock of the job, which is given up while the caller is asked. */
+static void
+job_wait(run *r, trpi_done_fn done, uint64_t until_ns)
+{
+    trpi_cond *cond = &r->job->cond;
+    uint64_t now_ns = trpi_world_mono_ns(r->system->world);
+
+    while (r->wanted_fn != NULL && !done(r->job) && now_ns < until_ns && now_ns < r->deadline_ns) {
+        uint64_t look_ns = now_ns + (uint64_t)WANTED_LOOK_MS * 1000000u;
+
+        (void)trpi_cond_wait(cond, r->system->sched, done, r->job,
+                             look_ns < until_ns ? look_ns : until_ns);
+        pthread_mutex_unlock(&cond->lock);
+        now_ns = trpi_world_mono_ns(r->system->world);
+        if (!r->wanted_fn(r->arg) && now_ns < r->deadline_ns) {
+            r->deadline_ns = now_ns;
+        }
+        pthread_mutex_lock(&cond->lock);
+    }
+    if (r->wanted_fn == NULL) {
+        (void)trpi_cond_wait(cond, r->system->sched, done, r->job, until_ns);
+    }
+}
+
 static void
 orders_wait(run *r)
 {
@@ -433,10 +460,9 @@ orders_wait(run *r)
     job *j = r->job;
 
     pthread_mutex_lock(&j->cond.lock);
-    (void)trpi_cond_wait(&j->cond, r->system->sched, pass_is_over, j,
-                         now_ns + left_ns / PASSES_PATIENCE);
+    job_wait(r, pass_is_over, now_ns + left_ns / PASSES_PATIENCE);
     j->over = true; /* upgrade-W3 */
-    (void)trpi_cond_wait(&j->cond, r->system->sched, none_runs, j, r->deadline_ns);
+    job_wait(r, none_runs, r->deadline_ns);
     pthread_mutex_unlock(&j->cond.lock);
 }
 
@@ -449,7 +475,7 @@ kept_add(run *r, const order *o, const char *why)
     (void)trpi_ref_map_put(&r->kept, o->ref, NULL);
     trpi_path_local(r->system, o->ref, path, sizeof path);
     r->sum.kept++;
-    r->kept_fn(r->kept_arg, path, o->why != NULL ? o->why : why);
+    r->kept_fn(r->arg, path, o->why != NULL ? o->why : why);
 }
 
 /* Sum up what became of the orders. Return how many are to be asked again. */
@@ -541,7 +567,7 @@ pass_run(run *r, bool *ret_found)
     again = orders_take(r, now_ns + pause_ns >= r->deadline_ns);
     pthread_mutex_lock(&j->cond.lock);
     if (again > 0 && again == j->count) { /* none has changed: give them time */
-        (void)trpi_cond_wait(&j->cond, r->system->sched, pause_is_over, NULL, now_ns + pause_ns);
+        job_wait(r, pause_is_over, now_ns + pause_ns);
     }
     unref_locked(j);
     return TRP_OK;
@@ -549,13 +575,15 @@ pass_run(run *r, bool *ret_found)
 
 trp_err
 trpi_upgrade_run(trp_system *system, const trpi_upgrade *upgrade, uint64_t deadline_ns,
-                 trpi_upgrade_kept_fn kept, void *arg, trpi_upgraded *ret_upgraded)
+                 trpi_upgrade_kept_fn kept, trpi_upgrade_wanted_fn wanted, void *arg,
+                 trpi_upgraded *ret_upgraded)
 {
     run r = { .system = system,
               .upgrade = upgrade,
               .deadline_ns = deadline_ns,
               .kept_fn = kept,
-              .kept_arg = arg };
+              .wanted_fn = wanted,
+              .arg = arg };
     bool found = true;
     trp_err err = trpi_versions_add(system, upgrade);
 

@@ -52,6 +52,9 @@ typedef struct trpi_upgraded {
 struct trpi_cell;
 typedef void (*trpi_upgrade_kept_fn)(void *arg, const char *path, const char *why);
 
+/* Is the upgrade still wanted? Asked some times a second, with no lock held. Thread: as above. */
+typedef bool (*trpi_upgrade_wanted_fn)(void *arg);
+
 /* Return the newest version of a behaviour; itself if there is no newer one. Thread: any;
  * lock-free. */
 const trp_behaviour *trpi_behaviour_newest(trp_system *system, const trp_behaviour *behaviour);
@@ -66,11 +69,13 @@ trp_err trpi_upgrade_check(trp_system *system, const trpi_upgrade *upgrade, char
 /* Change them, and let actors that start from now on use the newer code. Waits for those that are
  * in a turn, or busy, until deadline_ns of the world's clock: what has not changed by then keeps
  * its code, as one does whose change fails. One whose code_change has not returned by then is
- * counted as kept, and changes when it does.
+ * counted as kept, and changes when it does. When it is no longer wanted (NULL: it always is), that
+ * moment is the deadline.
  * Errors: TRP_ELIMIT (TRPI_UPGRADES_MAX), TRP_ENOMEM: nothing was changed.
  * Thread: any, one at a time; may block; never from a behaviour. */
 trp_err trpi_upgrade_run(trp_system *system, const trpi_upgrade *upgrade, uint64_t deadline_ns,
-                         trpi_upgrade_kept_fn kept, void *arg, trpi_upgraded *ret_upgraded);
+                         trpi_upgrade_kept_fn kept, trpi_upgrade_wanted_fn wanted, void *arg,
+                         trpi_upgraded *ret_upgraded);
 
 /* ---- of the room ----------------------------------------------------------------------------- */
 /* An order to change has come. runner; takes job. */

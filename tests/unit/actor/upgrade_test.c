@@ -166,6 +166,8 @@ static const trp_behaviour mute_behaviour = {
     .size = sizeof(trp_behaviour), .name = "mute", .version = 1, .receive = mute_receive
 };
 
+static atomic_bool ends_when_it_hangs; /* is_wanted() */
+
 static trp_system *
 open_with(const trp_behaviour *newer, trp_code_change_fn change)
 {
@@ -175,6 +177,7 @@ open_with(const trp_behaviour *newer, trp_code_change_fn change)
     atomic_store(&changes, 0);
     atomic_store(&let_go, false);
     atomic_store(&closed, 0);
+    atomic_store(&ends_when_it_hangs, false);
     return stage_open();
 }
 
@@ -185,6 +188,14 @@ kept(void *arg, const char *path, const char *why)
     stage_note("[%s: %s]", path, why);
 }
 
+/* Until the change of an actor hangs, where that is to end it. */
+static bool
+is_wanted(void *arg)
+{
+    (void)arg;
+    return !atomic_load(&ends_when_it_hangs) || !stage_has("changing");
+}
+
 static trp_err
 run(trp_system *system, uint32_t timeout_ms)
 {
@@ -192,7 +203,7 @@ run(trp_system *system, uint32_t timeout_ms)
     return trpi_upgrade_run(system, &upgrade,
                             trpi_world_mono_ns(trpi_system_world(system)) +
                                 (uint64_t)timeout_ms * 1000000u,
-                            kept, NULL, &sum);
+                            kept, is_wanted, NULL, &sum);
 }
 
 /* ---- a change -------------------------------------------------------------------------------- */
@@ -263,6 +274,28 @@ a_code_change_that_hangs_is_named_at_the_deadline(void)
     UNIT_EQUAL(sum.kept, 0);
     stage_tell(system, b, "x");
     UNIT_WAIT(stage_has("v2:2,1"), 60000);
+    stage_close(system);
+}
+
+/* It need not wait for its deadline, which is an hour away, and lists what it has not changed. */
+static void
+an_upgrade_that_is_no_longer_wanted_ends_as_at_its_deadline(void)
+{
+    trp_system *system = open_with(&clerk_v2, change_v2);
+    trp_ref a = stage_spawn(system, &old_code.clerk, "a");
+    trp_ref b = stage_spawn(system, &old_code.clerk, "b");
+
+    stage_tell(system, a, "x");
+    stage_tell(system, a, "x");
+    stage_tell(system, b, "hold");
+    UNIT_WAIT(stage_has("v1:2") && stage_has("held"), 60000);
+    atomic_store(&fails, 3);
+    atomic_store(&ends_when_it_hangs, true);
+    UNIT_EQUAL(run(system, 3600000), TRP_OK);
+    UNIT_TRUE(stage_has("[/user/a: its code_change has not returned in time"));
+    UNIT_TRUE(stage_has("[/user/b: its turn has not ended in time"));
+    UNIT_EQUAL(sum.kept, 2);
+    atomic_store(&let_go, true);
     stage_close(system);
 }
 
@@ -554,6 +587,7 @@ UNIT_BEGIN("upgrade")
 UNIT(an_actor_changes_between_two_messages)
 UNIT(mailbox_and_stash_are_kept)
 UNIT(a_code_change_that_hangs_is_named_at_the_deadline)
+UNIT(an_upgrade_that_is_no_longer_wanted_ends_as_at_its_deadline)
 UNIT(an_actor_in_a_turn_changes_when_the_turn_ends)
 UNIT(a_turn_that_does_not_end_in_time_keeps_the_old_code)
 UNIT(functions_of_become_are_dropped)

@@ -219,8 +219,9 @@ door_upgrade(trp_system *system)
     trpi_upgrade upgrade = { &row, 1, &code, 1 };
     trpi_upgraded sum = { 77, 77 };
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(system));
-    UNIT_EQUAL(trpi_upgrade_run(system, &upgrade, now_ns + UINT64_C(60000000000), kept, NULL, &sum),
-               TRP_OK);
+    UNIT_EQUAL(
+        trpi_upgrade_run(system, &upgrade, now_ns + UINT64_C(60000000000), kept, NULL, NULL, &sum),
+        TRP_OK);
     UNIT_EQUAL(sum.changed + sum.kept, 1);
     return sum.changed;
 }
