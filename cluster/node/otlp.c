@@ -9,7 +9,8 @@
  *   otlp-O2  A collector that does not answer costs a request an interval, and two log lines: when
  *       it begins, and when it ends.
  *   otlp-O3  A node ends, whatever goes on meanwhile: behind the order to end at most as many hops
- *       are sent as waited then, and for no longer than a request may take.
+ *       are sent as waited then, for TRPI_OTLP_END_MS at most. A request whose answer has not
+ *       come by then is ended: the collector has its hops, or they are lost.
  * Threads. Its own, which alone uses libcurl; the lock guards the counts, and is a leaf.
  * Limits.  TRP_TRACE_HOPS_MAX hops wait; TRPI_OTLP_SPANS_MAX go at once.
  * Tests.   tests/system/otlp.sh, tests/unit/node/otlp_test.c
@@ -334,7 +335,7 @@ void
 trpi_otlp_stop(trpi_otlp *otlp)
 {
     if (otlp != NULL) {
-        uint64_t end_ns = now_ns(otlp) + TRPI_OTLP_TIMEOUT_MS * UINT64_C(1000000);
+        uint64_t end_ns = now_ns(otlp) + TRPI_OTLP_END_MS * UINT64_C(1000000);
         atomic_store_explicit(&otlp->end_ns, end_ns, memory_order_relaxed);
         (void)!write(otlp->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
         (void)pthread_join(otlp->thread, NULL);

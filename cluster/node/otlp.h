@@ -7,6 +7,7 @@
 
 #define TRPI_OTLP_SPANS_MAX 512u       /* in one request */
 #define TRPI_OTLP_TIMEOUT_MS 10000u    /* of one request */
+#define TRPI_OTLP_END_MS 2000u         /* of all of them, when the node ends */
 #define TRPI_OTLP_INTERVAL_S_DEFAULT 5 /* trace.otlp-interval */
 
 typedef struct trpi_otlp trpi_otlp;
@@ -21,7 +22,7 @@ trp_err trpi_otlp_check(const trpi_config *config, trpi_config_error *ret_error)
  * (no libcurl), TRP_ENOMEM. */
 trp_err trpi_otlp_start(trp_node *node, trpi_otlp **ret_otlp, trp_node_error *ret_error);
 /* Send what there is, unless the collector does not answer: at most TRP_TRACE_HOPS_MAX messages and
- * for TRPI_OTLP_TIMEOUT_MS, whatever goes on meanwhile; end the thread. The system still runs. NULL
+ * for TRPI_OTLP_END_MS, whatever goes on meanwhile; end the thread. The system still runs. NULL
  * is fine. */
 void trpi_otlp_stop(trpi_otlp *otlp);
 /* Behind trpi_otlp_stop(), when nobody counts any more. NULL is fine. */

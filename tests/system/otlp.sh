@@ -107,6 +107,33 @@ check it_is_asked_too wait_until 60 asks two
 kill -TERM "$two"
 ended a_collector_that_is_not_there_holds_no_node "$two" 0
 
+# ---- a collector that takes the connection and the request, and answers nothing
+cat >"$work/silent.py" <<'PY'
+import os, socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+held = []
+while True:
+    held.append(server.accept()[0])
+    held[-1].recv(1)
+    open(sys.argv[1] + "/asked", "w").close()
+PY
+background python3 "$work/silent.py" "$work" >"$work/silent"
+check a_silent_collector_listens wait_until 60 test -s "$work/silent"
+start silent --set trace.otlp-endpoint="http://127.0.0.1:$(cat "$work/silent")/v1/traces" --set trace.otlp-interval=1s
+silent=$node
+expect an_actor_of_its_node_is_sampled 0 ctl silent trace start --path /user/back
+check its_actor_is_asked wait_until 60 asks silent
+check the_request_waits_for_its_answer wait_until 60 test -e "$work/asked"
+expect it_leaves 0 ctl silent leave
+removed_ms=$(now_ms)
+ended it_is_gone "$silent" 0
+end_ms=$(($(now_ms) - removed_ms))
+measure end_with_a_silent_collector "$end_ms" ms
+# Two seconds for the collector; the request would take ten.
+is_soon() { [ "$end_ms" -lt 6000 ] || ! grep -q "timed out" "$work/silent.log"; }
+check a_silent_collector_holds_no_node is_soon
+
 # ---- the last ones go at the end
 start three --set trace.otlp-endpoint="$endpoint" --set trace.otlp-interval=1h
 three=$node
