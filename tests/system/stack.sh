@@ -73,7 +73,7 @@ check the_node_lives troupe is-available
 # A turn that computes, and waits in no call: the frame of the loop is the innermost one.
 : >"$work/held"
 check a_message_that_spins troupe send /user/mule "spin $work/held"
-spins() { doctor && found '#0 +mule_spin in many.so( \(many.c:[0-9]+\))?$' && found '#1 +mule_receive in many.so'; }
+spins() { doctor && found '#0 +mule_spin in many[?]\[31m[?]\.so( \(many.c:[0-9]+\))?$' && found '#1 +mule_receive in many'; }
 check the_stack_of_a_loop_is_taken wait_until 60 spins
 check its_tracer_is_gone tracer_is 0
 rm "$work/held"
