@@ -130,9 +130,21 @@ silence_hint(trp_node *node, const char *path, char *buffer, size_t bytes)
     trpi_view_fini(&view);
 }
 
+/* A call whose client has gone, or whose node ends, waits for nothing. */
+static trpi_patience
+patience_of(trpi_call *call)
+{
+    return (trpi_patience){ .timeout_ms = trpi_call_left_ms(call),
+                            .is_wanted = trpi_call_is_wanted,
+                            .arg = call };
+}
+
 static void
 refuse_err(trp_node *node, trpi_call *call, trp_err err, const char *path)
 {
+    if (err == TRP_ECANCELED) { /* its time is over, or the node ends; else nobody reads this */
+        err = trpi_call_left_ms(call) == 0 ? TRP_ETIMEDOUT : TRP_ECLOSED;
+    }
     char hint[TRPI_ADDRESS_TEXT_BYTES + 256];
     trpi_address address;
     const char *rest = NULL;
@@ -165,9 +177,11 @@ target_resolve(trp_node *node, trpi_call *call, target *ret_target, trp_ref *ret
     if (!target_parse(node, call, call->request.path, ret_target)) {
         return false;
     }
-    uint32_t left_ms = trpi_call_left_ms(call);
-    trp_err err = left_ms ? trp_system_resolve(node->system, ret_target->text, left_ms, ret_ref)
-                          : TRP_ETIMEDOUT;
+    const trpi_patience patience = patience_of(call);
+    trp_err err =
+        patience.timeout_ms > 0
+            ? trpi_system_resolve_whole(node->system, ret_target->text, &patience, ret_ref)
+            : TRP_ETIMEDOUT;
     if (err != TRP_OK) {
         refuse_err(node, call, err, ret_target->text);
         return false;
@@ -324,12 +338,12 @@ entity_ask(trp_node *node, trpi_call *call, const message *m)
         return;
     }
     uint64_t before_ns = trpi_call_elapsed_ns(call);
-    uint32_t left_ms = trpi_call_left_ms(call);
-    trp_err err = left_ms == 0
+    const trpi_patience patience = patience_of(call);
+    trp_err err = patience.timeout_ms == 0
                       ? TRP_ETIMEDOUT
                       : trpi_system_entity_ask(node->system, &entity, trace_of(call), m->type,
-                                               m->payload, m->bytes, left_ms, &answer);
-    if (err == TRP_ETIMEDOUT || err == TRP_ECLOSED) {
+                                               m->payload, m->bytes, &patience, &answer);
+    if (err == TRP_ETIMEDOUT || err == TRP_ECLOSED || err == TRP_ECANCELED) {
         refuse_err(node, call, err, path);
     } else if (err != TRP_OK) {
         trpi_call_refuse_text(call, err == TRP_EDATA ? TRPI_CTL_EXIT_DATA : TRPI_CTL_EXIT_NO, NULL,
@@ -418,10 +432,11 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
         return;
     }
     uint64_t before_ns = trpi_call_elapsed_ns(call);
-    uint32_t left_ms = trpi_call_left_ms(call);
-    trp_err err = left_ms ? trpi_system_ask_whole(node->system, ref, m.type, m.payload, m.bytes,
-                                                  trace_of(call), left_ms, &answer)
-                          : TRP_ETIMEDOUT;
+    const trpi_patience patience = patience_of(call);
+    trp_err err = patience.timeout_ms > 0
+                      ? trpi_system_ask_whole(node->system, ref, m.type, m.payload, m.bytes,
+                                              trace_of(call), &patience, &answer)
+                      : TRP_ETIMEDOUT;
     double elapsed_ms = (double)(trpi_call_elapsed_ns(call) - before_ns) / 1e6;
     (void)full_path(node, &to, ref, path, sizeof path);
     if (err != TRP_OK) {

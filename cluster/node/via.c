@@ -366,9 +366,10 @@ service_ask(via *v)
     trp_msg *answer = NULL;
     uint64_t before_ns = now_ns(v);
     uint32_t left = left_ms(v);
+    const trpi_patience patience = { .timeout_ms = left };
     trp_err err = left == 0 ? TRP_ETIMEDOUT
                             : trpi_system_ask_whole(v->system, v->service, v->type, v->payload,
-                                                    v->bytes, NULL, left, &answer);
+                                                    v->bytes, NULL, &patience, &answer);
     double elapsed_ms = (double)(now_ns(v) - before_ns) / 1e6;
     if (err != TRP_OK) {
         (void)refuse_failure(v, err, answer);

@@ -376,8 +376,8 @@ trp_entity_ask(trp_ctx *ctx, const trp_entity *entity, const trp_type *type, con
 
 trp_err
 trpi_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_trace *trace,
-                       const trp_type *type, const void *payload, size_t bytes, uint32_t timeout_ms,
-                       trp_msg **ret_reply)
+                       const trp_type *type, const void *payload, size_t bytes,
+                       const trpi_patience *patience, trp_msg **ret_reply)
 {
     if (system == NULL || ret_reply == NULL) {
         return TRP_EINVAL;
@@ -389,7 +389,7 @@ trpi_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_t
     if (question != NULL) {
         trp_msg *reply = NULL;
         err = trpi_system_ask_whole(system, sharding->gate, &trpi_entity_envelope_type, question,
-                                    all, trace, timeout_ms, &reply);
+                                    all, trace, patience, &reply);
         if (err == TRP_OK) {
             *ret_reply = reply;
         } else {
@@ -404,6 +404,6 @@ trp_err
 trp_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_type *type,
                       const void *payload, size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
 {
-    return trpi_system_entity_ask(system, entity, NULL, type, payload, bytes, timeout_ms,
-                                  ret_reply);
+    const trpi_patience patience = { .timeout_ms = timeout_ms };
+    return trpi_system_entity_ask(system, entity, NULL, type, payload, bytes, &patience, ret_reply);
 }

@@ -76,7 +76,7 @@ trp_err trpi_system_entity_tell(trp_system *system, const trp_entity *entity,
                                 size_t bytes);
 trp_err trpi_system_entity_ask(trp_system *system, const trp_entity *entity, const trp_trace *trace,
                                const trp_type *type, const void *payload, size_t bytes,
-                               uint32_t timeout_ms, trp_msg **ret_reply);
+                               const trpi_patience *patience, trp_msg **ret_reply);
 /* Errors: TRP_ENOENT (the type is not started here), TRP_EINVAL (id). Thread: any. */
 trp_err trpi_sharding_find(trp_system *system, const char *type, const void *id, size_t id_bytes,
                            trpi_sharding_place *ret_place);

@@ -122,7 +122,8 @@ check it_still_answers wait_until 60 up
 ended a_node_with_it_leaves "$node" 0
 
 # ---- messages by HTTP, and the shards of a type in Akka's JSON
-start door --seed self --set management.read-only=off --load "$build/examples/.libs/echo.so" --load "$build/tests/multinode/.libs/once.so"
+start door --seed self --set management.read-only=off --load "$build/examples/.libs/echo.so" \
+    --load "$build/tests/multinode/.libs/once.so" --load "$build/tests/system/.libs/many.so:0"
 door=$node
 check the_door_is_up wait_until 60 up
 post() { code -X POST -H "Authorization: Bearer $(token_of)" "$@"; }
@@ -177,8 +178,29 @@ check one_too_many_is_503 wait_until 20 authorized '/control/logs?follow=true&ti
 check others_are_served wait_until 10 authorized '/actors?path=/user&depth=0' 200
 kill -KILL "$holder"
 check a_client_that_goes_leaves_its_place wait_until 10 authorized '/control/logs?follow=true&timeoutMs=1' 200
+# ---- clients that wait for an answer that never comes, and go
+for _ in {1..20}; do
+    background curl -s -m 1 -o /dev/null -X POST -H "Authorization: Bearer $(token_of)" -H 'Content-Type: text/plain' -d hi "$url/actors/user/mule?ask=1h"
+    gone=$started
+done
+await "$gone" 60
+check questions_of_clients_that_went_leave_their_places wait_until 20 authorized '/actors?path=/user&depth=0' 200
+threads_are() { [ "$(find "/proc/$door/task" -mindepth 1 -maxdepth 1 | wc -l)" "$@" ]; }
+before=$(find "/proc/$door/task" -mindepth 1 -maxdepth 1 | wc -l)
+asking=()
+for _ in {1..20}; do
+    background "$troupe" --socket "$work/door.sock" ask /user/mule hi -t 1h
+    asking+=("$started")
+done
+check each_has_a_thread_of_the_node wait_until 60 threads_are -ge $((before + 20))
+kill -KILL "${asking[@]}"
+check the_threads_end_with_their_clients wait_until 20 threads_are -le $((before + 2))
+background "$troupe" --socket "$work/door.sock" ask /user/mule hi -t 1h
+asking=$started
+check one_asks_on wait_until 60 threads_are -ge $((before + 1))
 kill -TERM "$door"
 ended the_door_leaves "$door" 0
+ended the_question_ends_with_the_node "$asking" 69
 
 # ---- events: Reset and the state, then each change soon after it; a stream too many is 503
 start watched --seed self --set management.streams-max=1

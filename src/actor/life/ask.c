@@ -14,6 +14,8 @@
  *       the same promise; the first answer counts (ask-P1).
  *   ask-P5  A thread that waits for the end of an actor also checks by itself, in case the
  *       promise's dispatcher is blocked.
+ *   ask-P6  A thread that waits for an answer also looks by itself whether its system has ended, or
+ *       whether its caller still wants the answer.
  * Limits.  actors-max counts promises too (TRP_ELIMIT).
  * Tests.   tests/unit/actor/ask_test.c
  * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; docs/architecture.md#asks-and-watches.
@@ -607,7 +609,6 @@ static bool
 waiter_is_done(void *arg)
 {
     const waiter *w = arg;
-
     return w->done;
 }
 
@@ -615,7 +616,6 @@ static trp_err
 waiter_wait(waiter *w, trp_system *system, uint64_t deadline_ns, trp_msg **ret_reply)
 {
     trp_err err = TRP_ETIMEDOUT;
-
     pthread_mutex_lock(&w->cond.lock);
     (void)trpi_cond_wait(&w->cond, system->sched, waiter_is_done, w, deadline_ns);
     if (w->done) {
@@ -631,18 +631,8 @@ waiter_wait(waiter *w, trp_system *system, uint64_t deadline_ns, trp_msg **ret_r
     return err;
 }
 
-typedef struct question {
-    enum trpi_purpose purpose;
-    trp_ref to;
-    const char *path; /* TRPI_FOR_REF */
-    const trp_type *type;
-    const void *payload;
-    size_t bytes;
-    const trp_trace *trace; /* TRPI_FOR_REPLY; NULL: none */
-} question;
-
 static trp_err
-question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
+question_send(trp_ctx *ctx, const trpi_question *q, trp_ref promise_ref)
 {
     trp_err err = TRP_OK;
 
@@ -671,24 +661,44 @@ has_ended(trp_ctx *ctx, trp_ref ref)
     return look.local && !look.alive;
 }
 
-/* Wait for the answer or the deadline; meanwhile send the Identify again (ask-P4), check for the
- * end (ask-P5). */
+/* Return what ends a wait before its deadline (ask-P6). The wait for an end has its own. */
 static trp_err
-question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
+question_look(trp_system *system, const trpi_question *q)
+{
+    const trpi_patience *patience = q->patience;
+    return q->purpose == TRPI_FOR_END           ? TRP_OK
+           : trpi_system_has_ended(system)      ? TRP_ECLOSED
+           : patience->is_wanted == NULL        ? TRP_OK
+           : patience->is_wanted(patience->arg) ? TRP_OK
+                                                : TRP_ECANCELED;
+}
+
+/* Wait for the answer or the deadline; meanwhile send the Identify again (ask-P4), check for the
+ * end (ask-P5) and whether to go on (ask-P6). */
+static trp_err
+question_wait(trp_system *system, const trpi_question *q, trp_ref promise_ref, waiter *w,
               uint64_t deadline_ns, trp_msg **ret_reply)
 {
-    bool seen = false, ended = false, for_end = q->purpose == TRPI_FOR_END;
+    bool seen = false, ended = false, done = false, for_end = q->purpose == TRPI_FOR_END;
     int times = for_end ? INT_MAX : q->purpose == TRPI_FOR_REF ? AGAIN_TIMES : 0;
-    uint64_t pause_ns = (for_end ? LOOK_MS : AGAIN_MS) * UINT64_C(1000000);
-    uint64_t again_ns = trpi_world_mono_ns(system->world) + pause_ns;
+    uint64_t look_ns = LOOK_MS * UINT64_C(1000000);
+    uint64_t pause_ns = for_end ? look_ns : AGAIN_MS * UINT64_C(1000000);
+    uint64_t at_ns = trpi_world_mono_ns(system->world) + look_ns;
+    uint64_t again_ns = at_ns - look_ns + pause_ns;
+    trp_err given_up = TRP_OK;
 
-    for (int i = 0; i < times && !ended && again_ns < deadline_ns; i++) {
+    for (; !ended && at_ns < deadline_ns; at_ns += look_ns) {
         pthread_mutex_lock(&w->cond.lock);
-        bool done = trpi_cond_wait(&w->cond, system->sched, waiter_is_done, w, again_ns);
+        done = trpi_cond_wait(&w->cond, system->sched, waiter_is_done, w, at_ns);
         pthread_mutex_unlock(&w->cond.lock);
-        if (done) {
+        given_up = done ? TRP_OK : question_look(system, q);
+        if (done || given_up != TRP_OK) {
             break;
         }
+        if (times == 0 || at_ns < again_ns) {
+            continue;
+        }
+        times--;
         trp_ctx *ctx = trpi_enter(system);
         if (for_end) { /* seen twice: the actor's turn may be about to notify the promise */
             bool gone = has_ended(ctx, q->to);
@@ -701,12 +711,13 @@ question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter
         trpi_leave(ctx);
         again_ns += pause_ns;
     }
-    trp_err err = waiter_wait(w, system, ended ? 0 : deadline_ns, ret_reply);
-    return ended ? TRP_OK : err;
+    bool stops = ended || given_up != TRP_OK;
+    trp_err err = waiter_wait(w, system, stops ? 0 : deadline_ns, ret_reply);
+    return ended ? TRP_OK : err == TRP_ETIMEDOUT && given_up != TRP_OK ? given_up : err;
 }
 
-static trp_err
-thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg **ret_reply)
+trp_err
+trpi_thread_ask(trp_system *system, const trpi_question *q, trp_msg **ret_reply)
 {
     uint64_t deadline_ns;
     trp_ref promise_ref;
@@ -722,7 +733,7 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     if (trpi_system_has_ended(system)) {
         return TRP_ECLOSED;
     }
-    deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
+    deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)q->patience->timeout_ms * 1000000u;
     w = waiter_new();
     if (w == NULL) {
         return TRP_ENOMEM;
@@ -746,44 +757,5 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
         trpi_leave(ctx);
     }
     waiter_unref(w);
-    return err;
-}
-
-trp_err
-trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
-                      size_t bytes, const trp_trace *trace, uint32_t timeout_ms,
-                      trp_msg **ret_reply)
-{
-    question q = { TRPI_FOR_REPLY, to, NULL, type, payload, bytes, trace };
-
-    if (type == NULL || ret_reply == NULL) {
-        return TRP_EINVAL;
-    }
-    *ret_reply = NULL;
-    return trp_ref_is_none(to) ? TRP_ENOENT : thread_ask(system, &q, timeout_ms, ret_reply);
-}
-
-trp_err
-trp_system_graceful_stop(trp_system *system, trp_ref ref, uint32_t timeout_ms)
-{
-    question q = { .purpose = TRPI_FOR_END, .to = ref };
-    return trp_ref_is_none(ref) ? TRP_EINVAL : thread_ask(system, &q, timeout_ms, NULL);
-}
-
-trp_err
-trp_system_resolve(trp_system *system, const char *path, uint32_t timeout_ms, trp_ref *ret_ref)
-{
-    question q = { TRPI_FOR_REF, TRP_REF_NONE, path, NULL, NULL, 0, NULL };
-    trp_msg *reply = NULL;
-    trp_err err;
-
-    if (path == NULL || ret_ref == NULL) {
-        return TRP_EINVAL;
-    }
-    err = thread_ask(system, &q, timeout_ms, &reply);
-    if (err == TRP_OK) {
-        *ret_ref = ((const trp_actor_identity *)trp_msg_payload(reply))->ref;
-    }
-    trpi_msg_drop(reply);
     return err;
 }

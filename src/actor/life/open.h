@@ -204,11 +204,20 @@ trp_err trpi_system_spawn_internal(trp_system *system, const trp_behaviour *beha
                                    const trp_spawn_options *options, trp_ref *ret_ref);
 /* Has its shutdown been requested, or begun? Thread: any. */
 bool trpi_system_is_ending(const trp_system *system);
+/* How long a thread waits for an answer. */
+typedef struct trpi_patience {
+    uint32_t timeout_ms;
+    bool (*is_wanted)(void *arg); /* asked ten times a second; false: TRP_ECANCELED. NULL: it is */
+    void *arg;
+} trpi_patience;
 /* As trp_system_ask, as part of this trace (NULL: of none); and a reply that reports a failure
  * (trp_status_failure) is given, too: with an error, *ret_reply is that message, or NULL. */
 trp_err trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type,
                               const void *payload, size_t bytes, const trp_trace *trace,
-                              uint32_t timeout_ms, trp_msg **ret_reply);
+                              const trpi_patience *patience, trp_msg **ret_reply);
+/* As trp_system_resolve. */
+trp_err trpi_system_resolve_whole(trp_system *system, const char *path,
+                                  const trpi_patience *patience, trp_ref *ret_ref);
 
 /* ---- marks: how far an actor has come with its mail ------------------------------------------ */
 /* An actor's mail. A hint: it may be old at once. */

@@ -3,7 +3,7 @@
 #ifndef TRPI_ACTOR_LIFE_PROMISE_H
 #define TRPI_ACTOR_LIFE_PROMISE_H
 
-#include <troupe/actor.h>
+#include "actor/life/open.h"
 
 enum trpi_purpose { TRPI_FOR_REPLY, TRPI_FOR_END, TRPI_FOR_REF };
 
@@ -16,5 +16,20 @@ typedef struct trpi_promise { /* state of the promise's cell */
     struct trpi_continuation *data; /* in done */
     struct trpi_waiter *waiting;
 } trpi_promise;
+
+/* The question of a thread. */
+typedef struct trpi_question {
+    enum trpi_purpose purpose;
+    trp_ref to;
+    const char *path; /* TRPI_FOR_REF */
+    const trp_type *type;
+    const void *payload;
+    size_t bytes;
+    const trp_trace *trace; /* of a reply; NULL: none */
+    const trpi_patience *patience;
+} trpi_question;
+/* Ask and wait; ret_reply as in trpi_system_ask_whole(), NULL: not wanted. Errors: as
+ * trp_system_ask. */
+trp_err trpi_thread_ask(trp_system *system, const trpi_question *q, trp_msg **ret_reply);
 
 #endif

@@ -372,6 +372,68 @@ a_path_is_resolved_or_known_to_name_nobody(void)
     stage_close(system);
 }
 
+static void *
+ask_in_vain(void *arg)
+{
+    static trp_err err;
+    trp_msg *reply = NULL;
+    err = trp_system_ask(arg, server_ref, &trp_string_type, "wait", 4, 3600000, &reply);
+    return &err;
+}
+
+/* SYS-25, ask-P6 */
+static void
+a_thread_that_asks_ends_with_its_system(void)
+{
+    trp_system *system = open_ask();
+    pthread_t thread;
+    void *result = NULL;
+    atomic_store(&is_waiting, false);
+    atomic_store(&may_answer, false);
+    UNIT_REQUIRE(pthread_create(&thread, NULL, ask_in_vain, system) == 0);
+    UNIT_WAIT(atomic_load(&is_waiting), 60000);
+    atomic_store(&may_answer, true); /* it returns, and has not answered */
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
+    UNIT_EQUAL(pthread_join(thread, &result), 0);
+    UNIT_EQUAL(*(trp_err *)result, TRP_ECLOSED);
+    stage_close(system);
+}
+
+static bool
+three_looks(void *arg)
+{
+    int *looks = arg;
+    return ++*looks < 3;
+}
+
+/* ask-P6 */
+static void
+an_answer_that_is_no_longer_wanted_is_not_waited_for(void)
+{
+    trp_system *system = open_ask();
+    int looks = 0;
+    const trpi_patience patience = { 3600000, three_looks, &looks };
+    trp_msg *reply = NULL;
+    trp_ref ref;
+    UNIT_EQUAL(trpi_system_ask_whole(system, server_ref, &trp_string_type, "keep", 4, NULL,
+                                     &patience, &reply),
+               TRP_ECANCELED);
+    UNIT_EQUAL(looks, 3);
+    UNIT_TRUE(reply == NULL);
+    atomic_store(&is_waiting, false);
+    atomic_store(&may_answer, false);
+    stage_tell(system, server_ref, "wait");
+    UNIT_WAIT(atomic_load(&is_waiting), 60000);
+    looks = 0;
+    UNIT_EQUAL(trpi_system_resolve_whole(system, "/user/server", &patience, &ref), TRP_ECANCELED);
+    UNIT_EQUAL(looks, 3);
+    atomic_store(&may_answer, true);
+    UNIT_EQUAL(trpi_system_resolve_whole(system, "/user/server",
+                                         &(trpi_patience){ .timeout_ms = 60000 }, &ref),
+               TRP_OK);
+    stage_close(system);
+}
+
 /* ---- another node, whose answer comes from the test ------------------------------------------ */
 
 static _Atomic uint32_t selects;
@@ -500,7 +562,7 @@ a_failure_is_given_with_its_reason_whatever_the_error(void)
     server_ref = stage_spawn(system, &server, "server");
     actor = stage_spawn(system, &client, "client");
     UNIT_EQUAL(trpi_system_ask_whole(system, server_ref, &trp_string_type, "missing", 7, NULL,
-                                     60000, &reply),
+                                     &(trpi_patience){ .timeout_ms = 60000 }, &reply),
                TRP_ENOENT);
     UNIT_REQUIRE(reply != NULL && trp_msg_is(reply, &trp_status_failure_type));
     UNIT_TEXT(((const trp_status_failure *)trp_msg_payload(reply))->reason, "no such account");
@@ -526,6 +588,8 @@ UNIT(graceful_stop_times_out_when_the_actor_does_not_end)
 UNIT(continuations_end_with_the_instance_and_may_fail_it)
 UNIT(bad_arguments_are_refused)
 UNIT(a_path_is_resolved_or_known_to_name_nobody)
+UNIT(a_thread_that_asks_ends_with_its_system)
+UNIT(an_answer_that_is_no_longer_wanted_is_not_waited_for)
 UNIT(a_path_elsewhere_is_asked_for_again)
 UNIT(calls_that_block_are_refused_inside_a_behaviour)
 UNIT_END
