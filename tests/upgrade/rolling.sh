@@ -16,9 +16,10 @@ builds=${builds:-$work/builds}
 fast=(--set cluster.gossip-interval=200ms --set cluster.leader-actions-interval=200ms --set log.level=warning)
 new=$build
 
-old_build() { # COMMIT: builds it, unless it is there, and sets $old
+old_build() { # COMMIT: builds it, unless it is there, and sets $old, and $old_driver when it has the key remote.driver
     local commit=$1 home=$builds/$1
     old=$home/build
+    old_driver=$(git -C "$src" grep -h '^ *driver = ' "$commit" -- docs/reference.conf 2>/dev/null)
     [ ! -e "$old/done" ] || return 0
     mkdir -p "$old" || return 1
     git -C "$src" cat-file -e "$commit^{commit}" 2>/dev/null || { echo "no commit $commit: fetch the whole history" >&2; return 1; }
@@ -34,7 +35,10 @@ built() { # NAME COMMIT: 1 when it is not, and the test has failed
 node_of() { # BUILD I PLUGIN[:ARGUMENTS] [OPTION]...
     local from=$1 index=$2 plugin=$3 troupe=$1/troupe
     shift 3
+    # An old one without the key has one driver, and refuses what it does not know.
+    [ "$from" != "$old" ] || [ -n "$old_driver" ] || unset TROUPE_REMOTE_DRIVER
     start_node "$index" "${fast[@]}" --load "$from/tests/multinode/.libs/$plugin" "$@"
+    [ -z "$driver" ] || export TROUPE_REMOTE_DRIVER=$driver
 }
 leaves() { # I ASKED: node I leaves, asked at node ASKED
     ctl "$2" leave "$(addr "$1")" --timeout 60s >/dev/null || fail "leave_$1"
