@@ -327,22 +327,27 @@ void
 trpi_demo_http_serve(trpi_demo_http *http, uint32_t wait_ms, uint64_t now_ms, const void *mask)
 {
     struct pollfd fds[TRPI_DEMO_HTTP_CONNECTIONS_MAX + 1];
+    connection *of[TRPI_DEMO_HTTP_CONNECTIONS_MAX + 1];
+    nfds_t count = 1; /* those in use: poll refuses more than the process may have open */
     const struct timespec wait = { wait_ms / 1000, (long)(wait_ms % 1000) * 1000000 };
     fds[0] =
         (struct pollfd){ .fd = now_ms < http->full_until_ms ? -1 : http->fd, .events = POLLIN };
     for (uint32_t i = 0; i < TRPI_DEMO_HTTP_CONNECTIONS_MAX; i++) {
-        const connection *c = &http->connections[i];
-        fds[i + 1] = (struct pollfd){ .fd = c->fd, .events = c->out.count > 0 ? POLLOUT : POLLIN };
+        connection *c = &http->connections[i];
+        if (c->fd >= 0) {
+            of[count] = c;
+            fds[count++] =
+                (struct pollfd){ .fd = c->fd, .events = c->out.count > 0 ? POLLOUT : POLLIN };
+        }
     }
-    if (ppoll(fds, TRPI_DEMO_HTTP_CONNECTIONS_MAX + 1, &wait, mask) < 0) {
+    if (ppoll(fds, count, &wait, mask) < 0) {
         return; /* a signal */
     }
-    for (uint32_t i = 0; i < TRPI_DEMO_HTTP_CONNECTIONS_MAX; i++) {
-        connection *c = &http->connections[i];
-        if (c->fd >= 0 && fds[i + 1].revents != 0) {
-            connection_serve(http, c, now_ms);
-        } else if (c->fd >= 0 && now_ms - c->active_ms > TRPI_DEMO_HTTP_IDLE_MS) {
-            connection_close(c);
+    for (nfds_t i = 1; i < count; i++) {
+        if (fds[i].revents != 0) {
+            connection_serve(http, of[i], now_ms);
+        } else if (now_ms - of[i]->active_ms > TRPI_DEMO_HTTP_IDLE_MS) {
+            connection_close(of[i]);
         }
     }
     if ((fds[0].revents & POLLIN) != 0) {
