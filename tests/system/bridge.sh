@@ -92,6 +92,7 @@ echo '{"op":"tell","to":"/user/py/greeter","json":"traced","traceparent":"00-4bf
 hears a_trace_goes_through py '"json":"traced","from":"/user/py","reply":'
 has the_message_is_of_the_trace '"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-' "$work/py.out"
 trace_has_it() { "$troupe" trace 4bf92f3577b34da6a3ce929d0e0e4736 2>/dev/null | grep -qF greeter; }
+# HOW-09
 check the_trace_names_the_actor wait_until 60 trace_has_it
 
 # ---- lines that are wrong, at the limit and one past it

@@ -137,6 +137,7 @@ is its_answer_is_json "$(cat "$work/out")" '{"n":1}'
 trace_has() { "$troupe" --socket "$work/$1.sock" trace "$2" >"$work/trace" 2>&1 && grep -q /user/echo "$work/trace"; }
 parent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 is a_traced_message_is_told "$(post -H "traceparent: $parent" -H 'Content-Type: text/plain' -d hi "$url/actors/user/echo")" 200
+# HOW-09
 check it_is_in_the_trace_of_the_request wait_until 60 trace_has door 4bf92f3577b34da6a3ce929d0e0e4736
 # HOW-09
 read_trace() { code -H "Authorization: Bearer $(token_of)" "$url/trace/$1"; }

@@ -160,7 +160,8 @@ messages_told_while_a_traced_one_is_handled_are_below_it(void)
     }
 }
 
-/* The span of the ask's reply is a hop of the asker, at which what its function tells hangs. */
+/* HOW-09. The span of the ask's reply is a hop of the asker, at which what its function tells
+ * hangs. */
 static void
 what_a_reply_causes_is_below_the_reply(void)
 {
@@ -207,7 +208,8 @@ an_attempt_that_a_program_numbers_keeps_its_number_and_passes_none_on(void)
     }
 }
 
-/* An actor that sets its timer again at each tick leaves the trace: the next tick is in none. */
+/* HOW-09. An actor that sets its timer again at each tick leaves the trace: the next tick is in
+ * none. */
 static void
 a_timer_is_part_of_the_trace_that_set_it_and_does_not_prolong_it_for_ever(void)
 {

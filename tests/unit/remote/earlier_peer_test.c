@@ -403,7 +403,8 @@ a_peer_of_0_1_0_gets_the_same_bytes_while_the_node_traces(void)
     (void)unit_golden("peer-1.4.txt", golden_write_sampled);
 }
 
-/* Envelopes of shards and of topics as well. Also where the node itself does not offer traces. */
+/* HOW-09. Envelopes of shards and of topics as well. Also where the node itself does not offer
+ * traces. */
 static void
 no_peer_without_the_feature_gets_a_trace_section(void)
 {
